@@ -9,7 +9,7 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// The cause of a change is the author whose write it is known to be, whichever comes first: the event or the answer.
+// The cause of a change is the author of its write, whether the event or the answer arrives first.
 func TestWhatHasWrittenAChangeIsItsCause(t *testing.T) {
 	span := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}})
 	key := informer.Key{Name: "a"}

@@ -44,7 +44,7 @@ func (b *logBuffer) String() string {
 	return b.text.String()
 }
 
-// newLogger returns a logger and what was logged. The log is shown when the test fails.
+// newLogger returns a logger and its buffer. The log is shown when the test fails.
 func newLogger(t *testing.T) (micrologger.Logger, *logBuffer) {
 	t.Helper()
 	buffer := &logBuffer{}
@@ -233,7 +233,7 @@ func (w *wire) install(t *testing.T, config *rest.Config) *rest.Config {
 	return config
 }
 
-// set cuts the wire, with all connections on it, or mends it.
+// set cuts the wire, with all connections on it, or restores it.
 func (w *wire) set(cut bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,12 +12,14 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// compactedLog is the model of a log of which a source is shown the newest version of each key, and not always those before.
+// compactedLog is the model of a log. Its source is shown the newest version of each key, and not
+// always the earlier ones.
 type compactedLog struct {
 	t    *rapid.T
 	hub  *informer.Hub
 	feed *informer.Feed
-	// history has every change in its order, and shown is how many of them the source was shown or has missed.
+	// history has every change in order, and shown is how many of them the source was shown or has
+	// missed.
 	history []*logged
 	shown   int
 	open    []*underWay
@@ -25,7 +27,8 @@ type compactedLog struct {
 	// known is the newest change of a key that was shown or answered.
 	known map[informer.Key]*logged
 	woken map[informer.Key]int
-	// wakes and reasons are how often the author was woken, and may have been. due is true from a wake to the next look.
+	// wakes is how often the author was woken, and reasons how often it may have been. due is true
+	// from a wake until the next read.
 	wakes, reasons int
 	due, listed    bool
 }
@@ -36,9 +39,10 @@ type logged struct {
 	version int
 	obj     *corev1.ConfigMap
 	foreign bool
-	// told is true if the source was shown it, and not only what came later; an end counts where the source had what it ended.
+	// True if the source was shown this change, and not only later ones. An end counts if the
+	// source had the object that it ended.
 	told bool
-	// answered is true if it is a write of which the answer came.
+	// answered is true if it is a write that was answered.
 	answered bool
 }
 
@@ -76,7 +80,8 @@ func (l *compactedLog) newest(key informer.Key, changes int) *logged {
 	return nil
 }
 
-// write carries out a change of a key and returns it with what it was based on. It returns nil where there is nothing to end.
+// write executes a change of a key and returns it with its base. It returns nil if there is nothing
+// to end.
 func (l *compactedLog) write(key informer.Key, end, foreign bool) (*logged, string) {
 	before := l.newest(key, len(l.history))
 	exists := before != nil && before.obj != nil
@@ -153,7 +158,7 @@ func (l *compactedLog) finish(s *underWay, lost bool) {
 	}
 }
 
-// check holds that nothing that is read is older than what was shown, or answered.
+// check asserts that no read returns a state older than a shown or answered one.
 func (l *compactedLog) check() {
 	for _, key := range objectKeys {
 		got, exists, _ := l.hub.Get(key)
@@ -180,7 +185,8 @@ func (l *compactedLog) check() {
 	l.due = false
 }
 
-// mustWake tells whether the author has to be woken after a change: one of others that could be read, unless it was ended by the author.
+// mustWake reports whether the author must be woken after a change: a readable change by others,
+// unless the author has ended the object.
 func (l *compactedLog) mustWake(c *logged) bool {
 	if !c.foreign {
 		return false
@@ -197,8 +203,8 @@ func (l *compactedLog) mustWake(c *logged) bool {
 	return visible
 }
 
-// TestR11AnyOrderOfWritesAndOfWhatACompactedSourceShowsIsReadAndWakesAsPromised interleaves own writes, writes of others, events of which
-// some are left out, and listings.
+// TestR11AnyOrderOfWritesAndOfWhatACompactedSourceShowsIsReadAndWakesAsPromised interleaves own
+// writes, writes of others, incomplete events, and listings.
 func TestR11AnyOrderOfWritesAndOfWhatACompactedSourceShowsIsReadAndWakesAsPromised(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := newCompactedLog(t)

@@ -25,8 +25,8 @@ import (
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
-// TestR11AnAnswerThatSomebodyElseMayHaveMadeWakes writes in each way while the watch is held: what has not made for sure the version that it is
-// answered with, is a reason to reconcile.
+// TestR11AnAnswerThatSomebodyElseMayHaveMadeWakes writes in each way while the watch is held. A
+// write that may not have made the version in its answer is a reason to reconcile.
 func TestR11AnAnswerThatSomebodyElseMayHaveMadeWakes(t *testing.T) {
 	type write func(ctx context.Context, c client.Client, seen *policyv1.PodDisruptionBudget) error
 	patch := func(form types.PatchType, document string) write {
@@ -42,7 +42,7 @@ func TestR11AnAnswerThatSomebodyElseMayHaveMadeWakes(t *testing.T) {
 	}
 	tests := map[string]struct {
 		write write
-		// foreign is true if somebody else has changed the object, which the watch does not show yet.
+		// foreign is true if another client has made a change that the watch does not show yet.
 		foreign bool
 		wakes   int64
 	}{
@@ -150,7 +150,8 @@ func TestR11EachSourceOfAKindReadsWhatIsWrittenInItsOwnForm(t *testing.T) {
 	}
 }
 
-// Sources may be made before the definitions of their kinds are applied, when nobody knows yet that shelves are of the kind Shelf.
+// Sources may be made before the definitions of their kinds are applied, when the plural of the
+// kind Shelf is not known yet.
 func TestR11AWriteOfAKindThatWasDefinedLaterIsReadAtOnce(t *testing.T) {
 	server := newRealServer(t)
 	kind := schema.GroupVersionKind{Group: "later.example.com", Version: "v1", Kind: "Shelf"}
@@ -211,7 +212,7 @@ func define(t *testing.T, server *realServer, kind schema.GroupVersionKind, plur
 	}
 }
 
-// A deletion that is a dry run says so in what it sends, and not where other dry runs do.
+// A deletion requests a dry run in its body, unlike other requests.
 func TestR11ADryRunChangesNothing(t *testing.T) {
 	server := newRealServer(t)
 	namespace := server.instance.Namespace(t)
@@ -248,7 +249,8 @@ func TestR11ADryRunChangesNothing(t *testing.T) {
 	}
 }
 
-// What the API server selects by fields that only it knows is asked for once the object is written, when somebody may have changed it.
+// Only the API server can evaluate some field selectors. So the source reads a written object
+// again, when another client may have changed it.
 func TestR11WhatLeavesAFieldSelectorBehindAWriteWakes(t *testing.T) {
 	server := newRealServer(t)
 	namespace := server.instance.Namespace(t)
@@ -292,7 +294,7 @@ func TestR11WhatLeavesAFieldSelectorBehindAWriteWakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	ticket.release <- nil
-	// The watch goes on only when the answer is being dealt with, or has been.
+	// The watch continues only while or after the answer is processed.
 	select {
 	case err := <-written:
 		if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// A Push source is fed by somebody else's informer: its methods fit into cache.ResourceEventHandlerFuncs.
+// A Push source can be fed by an existing informer: its methods fit into
+// cache.ResourceEventHandlerFuncs.
 func ExamplePush() {
 	source := informer.NewPush("configmaps")
 	source.Subscribe(func(e informer.Event) { fmt.Println(e.Type, e.Key) })

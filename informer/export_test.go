@@ -1,6 +1,6 @@
 package informer
 
-// Fed returns the writing side of a source, with which tests put objects into it that no API server has.
+// Fed returns the writing side of a source, with which tests add objects that no API server has.
 func (k *Kubernetes) Fed() *Feed { return k.feed }
 
 // OpenWrites returns how many objects have writes that have not ended.

@@ -21,7 +21,8 @@ import (
 	"github.com/operatorkit/operatorkit/operator/operatortest/plantest"
 )
 
-// history is what happens to two objects of a real API server, of which a source is told late, and whom it wakes.
+// history is a sequence of changes to two objects of a real API server. A source sees them late and
+// wakes an author.
 type history struct {
 	*realServer
 	t         *rapid.T
@@ -30,9 +31,10 @@ type history struct {
 	author    *informer.Author
 	stop      func()
 	requests  []*sent
-	// foreign is what others have changed, or what was written without an answer.
+	// foreign has the changes by others, and writes without an answer.
 	foreign []effect
-	// doubtful is how many answers there were of which nobody can tell whether the author has made the version.
+	// doubtful is how many answers there were that do not prove that the author has made the
+	// version.
 	doubtful int
 	// listings is how many listings there may have been beside the first one.
 	listings int
@@ -44,17 +46,17 @@ type history struct {
 	wakes []sight
 }
 
-// life is what is known of an object: what was shown, or answered.
+// life is the known state of an object, as shown or answered.
 type life struct {
 	key            informer.Key
 	first, version int64
-	// ended is when it was known to be gone, and deleted is true if the author has deleted it: what others had changed before can't be read
-	// any more.
+	// ended is when it was known to be gone. deleted is true if the author has deleted it: earlier
+	// changes by others can then no longer be read.
 	ended   int
 	deleted bool
 }
 
-// sight is what was read when the author was woken.
+// sight is the state that was read when the author was woken.
 type sight struct {
 	key     informer.Key
 	uid     types.UID
@@ -70,12 +72,12 @@ type effect struct {
 	gone    bool
 }
 
-// sent is a request that was carried out, and whose answer is held back.
+// sent is an executed request. Its answer is held back.
 type sent struct {
 	effect
 	*ticket
 	changed bool
-	// doubtful is true if it says not what it is based on.
+	// doubtful is true if the request has no base.
 	doubtful bool
 	done     chan error
 }
@@ -86,12 +88,13 @@ var errLost = errors.New("the answer is lost")
 var (
 	foreignWrites = []string{"create", "patch", "status", "hold", "unhold", "delete"}
 	ownWrites     = append(foreignWrites, "update", "apply", "locked patch", "locked nothing", "locked delete", "tested patch")
-	// blindWrites say not what they are based on. Of one that creates an object, or leaves none, that does not matter.
+	// blindWrites have no base. For a write that creates an object, or leaves none, that does not
+	// matter.
 	blindWrites = []string{"patch", "hold", "unhold", "delete", "apply"}
 )
 
-// TestR11OnARealServerReadsAndWakesAreAsPromised interleaves own writes, writes of others, watches that are held back, cut or repeat
-// themselves, and restarts of the source.
+// TestR11OnARealServerReadsAndWakesAreAsPromised interleaves own writes, writes of others, watches
+// that are held back, cut or repeated, and restarts of the source.
 func TestR11OnARealServerReadsAndWakesAreAsPromised(t *testing.T) {
 	checks := flag.Lookup("rapid.checks").Value.String()
 	t.Cleanup(func() { _ = flag.Set("rapid.checks", checks) })
@@ -238,7 +241,8 @@ func (h *history) somebodyWrites(key informer.Key, write string) {
 	}
 }
 
-// send has the author write an object, unless it does so already, and returns the request if it was carried out.
+// send makes the author write an object, unless it already does, and returns the request if it was
+// executed.
 func (h *history) send(key informer.Key, write string) *sent {
 	if slices.ContainsFunc(h.requests, func(r *sent) bool { return r.key == key }) {
 		return nil
@@ -302,7 +306,7 @@ func (h *history) answer(r *sent, lost bool) {
 	}
 }
 
-// carryOut tells what a request has changed.
+// carryOut returns the change made by a request.
 func (h *history) carryOut(key informer.Key, do func(old *policyv1.PodDisruptionBudget)) (c effect, changed bool) {
 	old := h.live(h.t, key)
 	do(old.DeepCopy())
@@ -319,7 +323,7 @@ func (h *history) carryOut(key informer.Key, do func(old *policyv1.PodDisruption
 	return c, changed
 }
 
-// restart has the source begin anew, with a listing.
+// restart restarts the source, with a listing.
 func (h *history) restart(meanwhile func()) {
 	h.listings++
 	h.stop()
@@ -342,7 +346,7 @@ func (h *history) shows(mark *policyv1.PodDisruptionBudget) {
 	})
 }
 
-// known returns what is known of the lives of a name.
+// known returns the known lives of a name.
 func (h *history) known(key informer.Key) map[types.UID]life {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -355,7 +359,7 @@ func (h *history) known(key informer.Key) map[types.UID]life {
 	return lives
 }
 
-// check holds that nothing that is read is older than what was shown, or answered.
+// check asserts that no read returns a state older than a shown or answered one.
 func (h *history) check() {
 	for _, name := range []string{"x", "y"} {
 		key := informer.Key{Namespace: h.namespace, Name: name}
@@ -385,7 +389,7 @@ func (h *history) check() {
 	}
 }
 
-// conclude lets everything come to its end, and holds what is to hold then.
+// conclude lets everything end, and asserts the final state.
 func (h *history) conclude() {
 	for len(h.requests) > 0 {
 		h.answer(h.requests[0], false)
@@ -425,7 +429,7 @@ func (h *history) conclude() {
 	}
 }
 
-// covers tells whether who was woken could read a change, or something later.
+// covers reports whether a woken author could read a change, or a later one.
 func (s sight) covers(c effect, l life) bool {
 	switch {
 	case s.key != c.key:

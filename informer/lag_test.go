@@ -121,7 +121,7 @@ func TestR11ASourceKnowsThatItLacksWhatAListLeftOutOrAnEventThatIsLate(t *testin
 	f := follow(t, configMapConfig(t, operatortest.NewClient(t, lag.Wrap(instance.RESTConfig()), nil), namespace))
 	wants := func(want bool, when string) {
 		t.Helper()
-		if want { // what is on its way is waited for, for a second
+		if want { // wait up to a second for events on their way
 			operatortest.Eventually(t, when, func() bool { has, err := f.HasAll(t.Context()); return err == nil && has })
 			return
 		}

@@ -26,7 +26,8 @@ var (
 	opaqueVersion  = regexp.MustCompile(`"resourceVersion":"rv-(\d+)"`)
 )
 
-// opaque is between a client and an API server, whose resource versions the client gets as texts that are no numbers.
+// opaque is between a client and an API server. It turns resource versions into texts that are not
+// numbers.
 type opaque struct{ next http.RoundTripper }
 
 func opaquely(config *rest.Config) *rest.Config {
@@ -83,7 +84,8 @@ func (b *opaqueBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// opaqueWorld is a source whose versions are no numbers and whose watch may be held, and who writes.
+// opaqueWorld is a writing source with a watch that may be held, and with versions that are not
+// numbers.
 type opaqueWorld struct {
 	*follower
 	lag          *operatortest.Lag

@@ -92,8 +92,8 @@ func TestChangesBetweenTwoRunsAreFoundByComparing(t *testing.T) {
 	}
 }
 
-// TestRestartOfTheServerLosesNoKey kills the API server and etcd under a running source, and changes objects as soon as
-// they are back.
+// TestRestartOfTheServerLosesNoKey kills the API server and etcd under a running source, and
+// changes objects once they are back.
 func TestRestartOfTheServerLosesNoKey(t *testing.T) {
 	instance := operatortest.Start(t, operatortest.Dedicated())
 	namespace := instance.Namespace(t)

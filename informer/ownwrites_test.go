@@ -15,34 +15,41 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// server is the model of an API server with a source that follows it late: the source is shown what has happened when the test says so.
+// server is the model of an API server with a source that lags: the test decides when the source is
+// shown the changes.
 type server struct {
 	t    *rapid.T
 	hub  *informer.Hub
 	feed *informer.Feed
-	// clock is the newest version, and history has every change; shown is how many of them the source was shown.
+	// clock is the newest version, and history has every change; shown is how many of them the
+	// source was shown.
 	clock   int
 	history []change
 	shown   int
 	now     map[informer.Key]*corev1.ConfigMap
 	open    []*request
 	author  *informer.Author
-	// known is the newest version of an object that was shown or answered, by UID, and ended the objects that were shown to be gone.
+	// known is the newest version of an object that was shown or answered, by UID. ended has the
+	// objects that were shown to be gone.
 	known map[types.UID]int
 	ended map[types.UID]bool
-	// foreign is what others have changed, and woken the newest version that could be read when the author was woken.
+	// foreign has the changes by others. woken has the newest readable version when the author was
+	// woken.
 	foreign []change
-	// visible are the objects that were shown or answered: one that came and went between two listings is not there for anybody.
+	// visible are the objects that were shown or answered. An object that existed only between two
+	// listings is invisible.
 	visible map[types.UID]bool
-	// deleted are those that the author has deleted: what others had changed of them before can't be read any more.
+	// deleted are the objects that the author has deleted: earlier changes by others can no longer
+	// be read.
 	deleted map[types.UID]bool
 	woken   map[informer.Key]int
 	wakes   int
 	// due is true from a wake to the next look.
 	due bool
-	// newest is up to which version the source was shown everything: what is older is repeated.
+	// newest is the version up to which the source was shown everything: older versions are
+	// repetitions.
 	newest int
-	// evented are the versions of which there was an event.
+	// evented are the versions with an event.
 	evented map[int]bool
 	// reasons is how many wakes there may be.
 	reasons int
@@ -63,7 +70,7 @@ type request struct {
 	base   string
 	answer *corev1.ConfigMap
 	gone   bool
-	// same is true if it has changed nothing: the answer is what was there.
+	// same is true if it has changed nothing: the answer is the existing version.
 	same bool
 }
 
@@ -106,7 +113,8 @@ func versionOf(obj *corev1.ConfigMap) int {
 	return version
 }
 
-// carryOut makes a change: the object changes, is created or, with gone, deleted. It returns nil where there is nothing to delete.
+// carryOut makes a change: the object changes, is created or, with gone, deleted. It returns nil if
+// there is nothing to delete.
 func (s *server) carryOut(key informer.Key, gone bool) (obj *corev1.ConfigMap, base string) {
 	old, exists := s.now[key]
 	if gone && !exists {
@@ -152,8 +160,8 @@ func (s *server) saw(c change) {
 	s.ended[c.obj.UID] = s.ended[c.obj.UID] || c.gone
 }
 
-// list shows the source everything as it was after a number of changes, from which the watch goes on then. One that is older than what
-// was shown is not gone on from: whoever follows a server refuses it.
+// list shows the source the state after a number of changes, from which the watch then continues. A
+// list that is older than the shown state is refused, as by a real source.
 func (s *server) list(upTo int) {
 	objects := map[informer.Key]*corev1.ConfigMap{}
 	for _, c := range s.history[:upTo] {
@@ -180,7 +188,7 @@ func (s *server) list(upTo int) {
 	s.feed.ReplaceAsOf("", items, strconv.Itoa(version))
 }
 
-// check holds that nothing that is read is older than what was shown, or answered.
+// check asserts that no read returns a state older than a shown or answered one.
 func (s *server) check() {
 	if s.due {
 		for _, key := range objectKeys {
@@ -208,7 +216,7 @@ func (s *server) check() {
 	}
 }
 
-// overtaken tells whether a later object of the name is known.
+// overtaken reports whether a later object of the name is known.
 func (s *server) overtaken(key informer.Key, id types.UID) bool {
 	later := false
 	for _, c := range s.history {
@@ -226,8 +234,8 @@ func (s *server) overtaken(key informer.Key, id types.UID) bool {
 
 var objectKeys = []informer.Key{{Namespace: "a", Name: "x"}, {Namespace: "a", Name: "y"}}
 
-// TestR11AnyOrderOfWritesEventsAndListingsIsReadAndWakesAsPromised interleaves own writes, writes of others, events, cut watches and
-// listings that lag.
+// TestR11AnyOrderOfWritesEventsAndListingsIsReadAndWakesAsPromised interleaves own writes, writes
+// of others, events, cut watches and listings that lag.
 func TestR11AnyOrderOfWritesEventsAndListingsIsReadAndWakesAsPromised(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newServer(t)
@@ -336,7 +344,7 @@ func (s *server) finish(r *request, lost bool) {
 	default:
 		s.known[r.answer.UID], s.visible[r.answer.UID] = max(s.known[r.answer.UID], versionOf(r.answer)), true
 		if r.base == "" && !r.same {
-			s.reasons++ // Nobody can tell whether it has changed something.
+			s.reasons++ // It may have changed something.
 		}
 		r.write.Stored(itemOf(r.answer), r.base, true)
 	}
@@ -373,7 +381,8 @@ func TestR11AKeptWriteWakesItsAuthor(t *testing.T) {
 	}
 }
 
-// An object leaves the selection, and a write of ours, which has found it so, brings it back before the source has shown that.
+// An object leaves the selection, and an own write, based on that state, brings it back before the
+// source has shown that it left.
 func TestR11AnObjectThatIsBroughtBackIntoTheSelectionByAWriteStays(t *testing.T) {
 	for name, base := range map[string]string{"in the version that had left": "6", "in no version": ""} {
 		t.Run(name, func(t *testing.T) {

@@ -225,7 +225,8 @@ func BenchmarkUnpack(b *testing.B) {
 	})
 }
 
-// configMapMessage returns a ConfigMap of 2 KB as an API server sends it, with the fields of two managers.
+// configMapMessage returns a ConfigMap of 2 KB as encoded by an API server, with the fields of two
+// managers.
 func configMapMessage(t *testing.T, n int) []byte {
 	t.Helper()
 	c := settings(fmt.Sprintf("config-%d", n), 0)

@@ -9,7 +9,7 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// panicked returns what is said of a panic in f.
+// panicked returns the description of a panic in f.
 func panicked(f func()) (said string) {
 	defer func() { said = informer.DescribePanic(recover()) }()
 	f()

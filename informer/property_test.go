@@ -11,7 +11,8 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// mirror is a subscriber that rebuilds the store from events alone, and complains about events that make no sense.
+// mirror is a subscriber that rebuilds the store from events alone, and reports inconsistent
+// events.
 type mirror struct {
 	t       *rapid.T
 	objects map[informer.Key]*corev1.ConfigMap
@@ -86,8 +87,8 @@ func (w *world) items(namespace string) []informer.Item {
 	return items
 }
 
-// TestEventsReplayedAreTheStore holds for any sequence of changes, watched or found out by a later listing: who follows
-// the events knows the store, and each object that is gone was deleted once.
+// TestEventsReplayedAreTheStore holds for any sequence of changes, watched or found by a later
+// listing: the events yield the store, and each object that is gone was deleted once.
 func TestEventsReplayedAreTheStore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		namespaces := []string{"a", "b"}
@@ -108,7 +109,8 @@ func TestEventsReplayedAreTheStore(t *testing.T) {
 				Name:      rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "name"),
 			}
 		})
-		// A known object that is gone must be announced; one that came and went while nobody watched can't be.
+		// A known object that is gone must be announced. An object that existed only without a
+		// watch can't be.
 		unseen := 0
 		watched := rapid.Bool()
 		mutate := func(do func(informer.Key)) func(*rapid.T) {

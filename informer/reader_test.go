@@ -205,7 +205,8 @@ func TestReaderSaysNotFoundLikeTheServer(t *testing.T) {
 	}
 }
 
-// TestReaderFindsWhatIsThere compares lists of namespaces, which an index gives, with the objects that were put in.
+// TestReaderFindsWhatIsThere compares lists of namespaces, which use an index, with the stored
+// objects.
 func TestReaderFindsWhatIsThere(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		source := fed(t, informer.KubernetesConfig{})
@@ -274,7 +275,8 @@ func TestReaderReadsWhileTheSourceChanges(t *testing.T) {
 	wg.Wait()
 }
 
-// TestReaderListsANamespaceAlone holds that the list of a namespace is no more work when there are other namespaces.
+// TestReaderListsANamespaceAlone asserts that the list of a namespace takes no more work if there
+// are other namespaces.
 func TestReaderListsANamespaceAlone(t *testing.T) {
 	allocations := func(namespaces int) float64 {
 		reader := informer.NewReader(scheme.Scheme, fed(t, informer.KubernetesConfig{}, crowd(namespaces, 20)...))

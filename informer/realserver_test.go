@@ -19,13 +19,15 @@ import (
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
-// realServer is an API server with an operator, whose sources know what it writes, and somebody else. Disruption budgets stand for any
-// objects that have a status: no controller of the server looks at them.
+// realServer is an API server with an operator, with sources that are aware of its writes, and
+// another client. Disruption budgets represent any objects that have a status: no controller of the
+// server reconciles them.
 type realServer struct {
 	t        *testing.T
 	instance *operatortest.Instance
 	logger   micrologger.Logger
-	// user is somebody else, operator writes, and reader is for sources: what they see goes through lag and wire.
+	// user is the other client, operator writes, and reader is for sources: their answers go
+	// through lag and wire.
 	user, operator client.Client
 	reader         client.WithWatch
 	lag            *operatortest.Lag
@@ -87,7 +89,7 @@ type tester interface {
 	Fatal(...any)
 }
 
-// live returns an object as it is, or nil.
+// live returns the current object, or nil.
 func (s *realServer) live(t tester, key informer.Key) *policyv1.PodDisruptionBudget {
 	obj := &policyv1.PodDisruptionBudget{}
 	err := s.user.Get(t.Context(), key, obj)
@@ -111,7 +113,7 @@ func (s *realServer) all(t tester, namespace string) []policyv1.PodDisruptionBud
 	return list.Items
 }
 
-// mark has somebody else write an object that is newer than everything then.
+// mark makes the other client write an object that is newer than everything else.
 func (s *realServer) mark(t tester, namespace string) *policyv1.PodDisruptionBudget {
 	mark := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: markerName}}
 	if err := s.apply(t.Context(), s.user, mark, s.count.Add(1)); err != nil {
@@ -125,8 +127,8 @@ func (s *realServer) apply(ctx context.Context, c client.Client, obj *policyv1.P
 	return c.Patch(ctx, obj, client.RawPatch(types.ApplyPatchType, document), client.FieldOwner("test"), client.ForceOwnership)
 }
 
-// perform sends a request. read is what is known of the object to who sends it, if anything. Where that must be something and isn't,
-// there is none.
+// perform sends a request. read is the object as known to the sender, if it is. A write that
+// requires it does nothing without it.
 func (s *realServer) perform(ctx context.Context, c client.Client, write string, key informer.Key, read *policyv1.PodDisruptionBudget) error {
 	n := s.count.Add(1)
 	obj := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}

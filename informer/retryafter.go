@@ -27,7 +27,7 @@ const (
 )
 
 // RetryAfterTransport returns a transport that makes a request fail at once if the server answers
-// with Retry-After. Otherwise client-go sleeps that long, up to ten times, and blocks the caller.
+// with Retry-After. Without it, client-go sleeps that long, up to ten times, and blocks the caller.
 // The error holds the pause (apierrors.SuggestsClientDelay), after which a framework retries the
 // object. A pause of up to a second is waited for once. The transport fits the Wrap of a
 // rest.Config, as the last one. The config of operator.Dependencies has it.

@@ -40,7 +40,7 @@ func TestR14TheValuesOfASecretAreKnownInWhateverFormItIsRead(t *testing.T) {
 			if got := secretscontext.Scrub(ctx, value+" "+encoded); got != "(sensitive) (sensitive)" {
 				t.Errorf("a text with it becomes %q", got)
 			}
-			informer.MarkSecrets(t.Context(), obj) // without a reconciliation it is nobody's
+			informer.MarkSecrets(t.Context(), obj) // without a reconciliation it has no effect
 		})
 	}
 	for name, obj := range map[string]any{

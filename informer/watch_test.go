@@ -107,7 +107,8 @@ func TestWatchNeverMissesADeletionThatWaits(t *testing.T) {
 	known := named(namespace, "known")
 	create(t, c, known)
 	<-updates
-	// While nobody reads, a known object is replaced, and one comes, goes and comes again.
+	// While the channels are not read, a known object is replaced, and another one is created,
+	// deleted and recreated.
 	create(t, c, named(namespace, "first"))
 	remove(t, c, known)
 	known = named(namespace, "known")
@@ -147,7 +148,7 @@ func TestWatchNeverMissesADeletionThatWaits(t *testing.T) {
 	}
 }
 
-// garbled is a client whose watches spoil the events of objects by their names.
+// garbled is a client that spoils the events of its watches by the names of their objects.
 type garbled struct{ client.WithWatch }
 
 func (g garbled) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {

@@ -54,7 +54,8 @@ func TestDefinitionsAreEnsuredAndUpdatedInPlaceSoThatTheirObjectsStay(t *testing
 	namespace := instance.Namespace(t)
 	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 
-	// start runs an operator with a definition until its source, which needs the definition, is synced.
+	// start runs an operator with a definition until its source, which needs the definition, is
+	// synced.
 	start := func(crd *apiextensionsv1.CustomResourceDefinition) *running {
 		source, err := informer.NewKubernetes(informer.KubernetesConfig{
 			Client: c, Object: garden(""), Namespaces: []string{namespace}, Logger: quiet(t),
@@ -127,7 +128,8 @@ func TestDefinitionThatCannotBeServedEndsRunWithItsName(t *testing.T) {
 		t.Error("the source was run without its definition")
 	}
 
-	// What may be mended meanwhile is tried for ever: not ready, and stopping is clean.
+	// A fault that may be fixed meanwhile is retried forever: the replica is not ready, and
+	// stopping is clean.
 	missing := gardens("tree")
 	missing.Name, missing.Spec.Group = "gardens.missing.operatorkit.io", "missing.operatorkit.io"
 	unprivileged := newOperator(t, operator.Config{
@@ -144,7 +146,7 @@ func TestDefinitionThatCannotBeServedEndsRunWithItsName(t *testing.T) {
 	}
 }
 
-// Somebody else leads, for as long as the test goes on.
+// Another replica leads during the whole test.
 func TestR17DefinitionsAreEnsuredByEveryReplica(t *testing.T) {
 	r := newReplicas(t)
 	if err := r.client.Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "test"}}); err != nil {

@@ -116,7 +116,8 @@ func TestR13LeaseIsReleasedAfterTheReconciliationsUnderWayAndTheNextReplicaTakes
 	}
 
 	runningA.cancel()
-	// The stop waits for the reconciliation, and the lease is kept and renewed meanwhile, over its deadline.
+	// The stop waits for the reconciliation, and the lease is kept and renewed meanwhile, beyond
+	// its deadline.
 	renewed := r.lease().Spec.RenewTime.Time
 	operatortest.Eventually(t, "renewals while stopping", func() bool { return r.lease().Spec.RenewTime.After(renewed.Add(renewDeadline)) })
 	if work.contains("b reconciled") {

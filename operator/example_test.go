@@ -14,7 +14,8 @@ import (
 	"github.com/operatorkit/operatorkit/operator/logging"
 )
 
-// An operator runs its frameworks until the context ends. This one needs no API server, because its objects are pushed.
+// An operator runs its frameworks until the context ends. In this example it needs no API server,
+// because its objects are pushed.
 func Example() {
 	logger, err := logging.New(logging.Config{Writer: io.Discard})
 	if err != nil {

@@ -44,7 +44,8 @@ func TestFenceLetsOnlyTheLeaderWriteAndTheElectionGoOn(t *testing.T) {
 		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &thief, &seconds, &now
 		return r.client.Update(t.Context(), lease)
 	})
-	// It closes when the theft is seen, long before the lease would have ended or the operator has given up.
+	// It closes when the theft is noticed, long before the lease would have ended or the operator
+	// has given up.
 	operatortest.Eventually(t, "the fence closes", func() bool { return fence.Check() != nil })
 	if err := write("late"); !errors.Is(err, operator.ErrLeaseLost) {
 		t.Errorf("after the loss: want ErrLeaseLost, got %v", err)
@@ -163,7 +164,7 @@ func TestNoResourceBeginsToChangeAnythingWhileTheFenceIsClosed(t *testing.T) {
 	}
 }
 
-// mail is something that no transport of a fence stands before.
+// mail is a writer without a fenced transport.
 type mail struct{ sent bool }
 
 func (*mail) Name() string { return "mail" }

@@ -91,7 +91,8 @@ func TestR11OwnWritesAreAReasonWhereThatIsAskedFor(t *testing.T) {
 				return err
 			}
 			written.Data = map[string]string{"noted": "yes"}
-			return d.Client.Update(ctx, written) // of a version, so that nobody else can have changed it meanwhile
+			// The write has a version, so another client can't have changed the object meanwhile.
+			return d.Client.Update(ctx, written)
 		}}}
 		f, err := d.NewFramework(config)
 		if err != nil {
@@ -118,7 +119,7 @@ func TestR11OwnWritesAreAReasonWhereThatIsAskedFor(t *testing.T) {
 		})
 	}
 	looked(map[string]int64{"plain": 1, "watched": 1, "primary": 2, "signal": 2, "kept": 2})
-	// What somebody else changes comes by the same way later.
+	// A change by another client arrives later by the same way.
 	for _, name := range []string{"plain", "child-of-watched"} {
 		must(t, user.Patch(t.Context(), configMap(namespace, name), client.RawPatch("application/merge-patch+json", []byte(`{"data":{"theirs":"yes"}}`))))
 	}

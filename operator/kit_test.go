@@ -73,7 +73,7 @@ func newFramework(t testing.TB, name string, source informer.Source, created fun
 	return newObservedFramework(t, name, source, created, nil)
 }
 
-// newObservedFramework is newFramework for a framework that tells an observer of what it does.
+// newObservedFramework is newFramework for a framework with an observer.
 func newObservedFramework(
 	t testing.TB, name string, source informer.Source, created func(ctx context.Context, obj any) error, observer framework.Observer,
 ) *framework.Framework {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// leased is a lock whose lease another replica holds, until it is deleted.
+// leased is a lock with a lease that another replica holds, until it is deleted.
 type leased struct {
 	resourcelock.Interface
 	record  *resourcelock.LeaderElectionRecord

@@ -29,7 +29,7 @@ func (r *replicas) steal(thief string) {
 	})
 }
 
-// shortly is an election whose lease ends within the time that a test has.
+// shortly is an election with a lease that ends within the time of a test.
 func (r *replicas) shortly(identity string) operator.LeaderElectionConfig {
 	election := r.election(identity, nil)
 	election.LeaseDuration, election.RenewDeadline = 8*time.Second, 7*time.Second
@@ -163,7 +163,7 @@ func TestR17ALeaderThatSeesThatItsLeaseIsGoneEndsItsWorkAtOnce(t *testing.T) {
 			r := newReplicas(t)
 			r.create("first")
 			started := make(chan struct{})
-			// A deadline that nobody waits for.
+			// A deadline that the test does not wait for.
 			config := r.election("a", nil)
 			config.LeaseDuration, config.RenewDeadline = time.Hour, 50*time.Minute
 			o := newOperator(t, operator.Config{
@@ -225,7 +225,8 @@ func TestR17AReplicaWaitsForWhoMayStillWorkUnderALeaseThatWasDeleted(t *testing.
 	}
 }
 
-// deaf is an operator with one reconciliation, or one runnable, that goes on until the test ends, whatever it is told.
+// deaf is an operator with one reconciliation, or one runnable, that ignores the end of its context
+// until the test ends.
 func deaf(t *testing.T, r *replicas, inRunnable bool) (o *operator.Operator, started chan struct{}, fence *operator.Fence, registry *prometheus.Registry) {
 	t.Helper()
 	started, release := make(chan struct{}), make(chan struct{})

@@ -81,5 +81,6 @@ func TestOpenMetricsHasExemplarsAndTheSameSeries(t *testing.T) {
 	}
 }
 
-// wholeBound is the bound of a histogram or the rank of a summary that is a whole number, in OpenMetrics.
+// wholeBound matches the bound of a histogram or the rank of a summary that is a whole number, in
+// OpenMetrics.
 var wholeBound = regexp.MustCompile(`(le|quantile)="(\d+)\.0"`)

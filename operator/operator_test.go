@@ -104,7 +104,7 @@ func TestAddressOfTheListenerIsLogged(t *testing.T) {
 	}
 }
 
-// watched is a source that tells whether it was run, and ends as a test wants it.
+// watched is a source that records whether it was run, and ends when the test decides.
 type watched struct {
 	*informer.Push
 	ran atomic.Bool

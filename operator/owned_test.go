@@ -23,9 +23,10 @@ import (
 	"github.com/operatorkit/operatorkit/resource/objectresource"
 )
 
-// gardener is an operator of which there are several in one namespace, alike but for its name: its framework is called "beds", and its
-// resource "plants". For each config map with the label "bed" it makes those that the keys of the data name, if their value is its name
-// or "both".
+// gardener is an operator. Several of them run in one namespace, and differ only in their names:
+// the framework of each is called "beds", and its resource "plants". For each config map with the
+// label "bed" a gardener makes those that the keys of the data name, if their value is its name or
+// "both".
 type gardener struct {
 	faults *operatortest.Faults
 	owned  *informer.Kubernetes
@@ -136,7 +137,7 @@ func TestR16TwoOperatorsWithTheSameNamesOnOnePrimaryLeaveEachOthersObjectsAlone(
 		}
 	}
 
-	// What both want, one has, and the other says whose it is.
+	// An object that both want belongs to one of them, and the other reports the owner.
 	if err := user.Create(t.Context(), bed(namespace, "common", map[string]string{"oak": "both"})); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +170,7 @@ func TestR16TwoOperatorsWithTheSameNamesOnOnePrimaryLeaveEachOthersObjectsAlone(
 		t.Errorf("it was written by %v", oak.ManagedFields)
 	}
 
-	// A deletion takes away what is there of both.
+	// A deletion removes the objects of both.
 	if err := user.Delete(t.Context(), bed(namespace, "home", nil)); err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,8 @@ func TestR11OwnWritesWakeNobodyAndThoseOfOthersDo(t *testing.T) {
 		}
 	}
 	operatortest.Eventually(t, "all have their plant", func() bool { return len(g.owned.Keys()) == beds && g.looks.Load() >= beds })
-	// A change that comes later goes through the same watches and the same queue: what the earlier ones cause stands before it.
+	// A later change goes through the same watches and the same queue, behind the effects of the
+	// earlier ones.
 	last := bed(namespace, "last", map[string]string{"oak": "gardener"})
 	if err := user.Create(t.Context(), last); err != nil {
 		t.Fatal(err)

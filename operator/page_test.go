@@ -31,7 +31,7 @@ import (
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
-// inspectedOperator is an operator of one framework whose dependencies have an inspector at the address.
+// inspectedOperator is an operator of one framework that has an inspector at the address.
 func inspectedOperator(t *testing.T, log io.Writer, address string) (*operator.Operator, *operator.Dependencies) {
 	t.Helper()
 	return inspectedOperatorWith(t, log, operator.DependenciesConfig{InspectorAddress: address})
@@ -96,7 +96,8 @@ func TestInspectorShowsTheFrameworksWhileTheOperatorRuns(t *testing.T) {
 	}
 }
 
-// certificate writes a certificate of 127.0.0.1 and its key to files, and returns them with a client that trusts it.
+// certificate writes a certificate of 127.0.0.1 and its key to files, and returns them with a
+// client that trusts it.
 func certificate(t testing.TB) (certFile, keyFile string, trusting *http.Client) {
 	t.Helper()
 	server := httptest.NewTLSServer(nil)
@@ -153,7 +154,7 @@ func TestInspectorBeyondLoopbackWithoutACertificateIsAnErrorBeforeAnythingElse(t
 	}
 }
 
-// token returns one of a new service account that may get what is at some paths.
+// token returns a token of a new service account that may get some paths.
 func token(t *testing.T, c client.Client, namespace, name string, paths ...string) string {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}

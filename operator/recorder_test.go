@@ -17,7 +17,7 @@ import (
 	"github.com/operatorkit/operatorkit/operator"
 )
 
-// guardedWriter counts what is written after it was closed.
+// guardedWriter counts writes after it was closed.
 type guardedWriter struct{ closed, late atomic.Int64 }
 
 func (w *guardedWriter) Write(p []byte) (int, error) {

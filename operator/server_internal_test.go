@@ -24,7 +24,8 @@ import (
 	"github.com/operatorkit/operatorkit/operator/logging"
 )
 
-// pipes is a listener on loopback whose connections are within the process, so that their time is that of a bubble.
+// pipes is a listener on loopback with connections within the process, so that they use the time of
+// a bubble.
 type pipes struct{ conns chan net.Conn }
 
 func (p *pipes) Accept() (net.Conn, error) {
@@ -48,7 +49,8 @@ type local struct{ net.Conn }
 
 func (local) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080} }
 
-// served serves both handlers of an operator, each as the operator does, until the end of the bubble.
+// served serves both handlers of an operator, each as the operator does, until the end of the
+// bubble.
 func served(t *testing.T, frameworks ...*framework.Framework) (health, page *pipes, stop func()) {
 	t.Helper()
 	logger := quietly(t)

@@ -14,7 +14,8 @@ import (
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
-// TestFirstSignalEndsTheContextAndTheSecondTheProgram signals a process of its own, which runs the same test.
+// TestFirstSignalEndsTheContextAndTheSecondTheProgram signals a child process, which runs the same
+// test.
 func TestFirstSignalEndsTheContextAndTheSecondTheProgram(t *testing.T) {
 	if os.Getenv("SIGNALLED") != "" {
 		ctx, stop := operator.Signals(context.Background())
@@ -45,7 +46,8 @@ func TestFirstSignalEndsTheContextAndTheSecondTheProgram(t *testing.T) {
 					signal(t, cmd, first)
 				}
 			}
-			// A signal that comes too early for its default effect is lost: send it until the process has ended.
+			// A signal that arrives before its default effect is restored is lost: send it until
+			// the process has ended.
 			ended := make(chan error, 1)
 			go func() { ended <- cmd.Wait() }()
 			operatortest.Eventually(t, "the end of the process", func() bool {

@@ -78,7 +78,7 @@ func TestWritesOfAReconciliationAreSpansAndLinkWhatTheyCause(t *testing.T) {
 	must(t, err)
 	reader, err := d.NewFramework(framework.Config{
 		Name: "reader", Source: sourceOf(t, d, "child"), DisableFinalizer: true, Resources: []framework.Resource{&resource{func(context.Context, any) error {
-			<-written // Its event may come before the answer to the write, by which it is known whose it is.
+			<-written // Its event may arrive earlier than the answer that identifies its author.
 			return nil
 		}}},
 	})

@@ -59,7 +59,7 @@ func TestR14AValueIsFoundAsItIsAndInBase64(t *testing.T) {
 	}
 }
 
-// R14: any value, as it is and in base64, anywhere in a text.
+// R14: any value, plain and in base64, anywhere in a text.
 func TestR14NoValueIsLeftInAText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ctx := secretscontext.NewContext(context.Background())

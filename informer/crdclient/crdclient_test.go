@@ -29,7 +29,8 @@ func TestMain(m *testing.M) {
 	operatortest.VerifyTestMain(m)
 }
 
-// definition returns a definition of a kind in a group of the test's own, with one text field per name.
+// definition returns a definition of a kind in a group of the test's own, with one text field per
+// name.
 func definition(t *testing.T, fields ...string) *apiextensionsv1.CustomResourceDefinition {
 	group := strings.ToLower(t.Name()) + ".example.com"
 	properties := map[string]apiextensionsv1.JSONSchemaProps{}
@@ -61,7 +62,8 @@ func scheme(t *testing.T) *runtime.Scheme {
 	return s
 }
 
-// newClients returns a client under test whose first writes are lost, a client to look with, and the log.
+// newClients returns a client under test whose first writes are lost, a client to look with, and
+// the log.
 func newClients(t *testing.T, losses int32) (*crdclient.Client, client.Client, *bytes.Buffer) {
 	t.Helper()
 	instance := operatortest.Start(t)

@@ -31,7 +31,8 @@ func fields(t *testing.T, c client.Client, crd *apiextensionsv1.CustomResourceDe
 	return strings.Join(slices.Sorted(maps.Keys(live(t, c, crd).Spec.Versions[0].Schema.OpenAPIV3Schema.Properties)), " ")
 }
 
-// clientOf returns a client under test with a configuration of its own, for a user with these rights, or for one with all.
+// clientOf returns a client under test with a configuration of its own, for a user with these
+// rights, or for one with all.
 func clientOf(t *testing.T, config crdclient.Config, user string, rules ...rbacv1.PolicyRule) *crdclient.Client {
 	t.Helper()
 	instance := operatortest.Start(t)
@@ -44,7 +45,7 @@ func clientOf(t *testing.T, config crdclient.Config, user string, rules ...rbacv
 	return newClient(t, config)
 }
 
-// newClient returns a client under test whose log is that of the test.
+// newClient returns a client under test that logs to the test.
 func newClient(t *testing.T, config crdclient.Config) *crdclient.Client {
 	t.Helper()
 	logger, err := micrologger.New(micrologger.Config{IOWriter: t.Output()})
@@ -71,7 +72,7 @@ func TestAnOlderVersionNeverPutsItsDefinitionBack(t *testing.T) {
 		t.Errorf("the older version has changed the definition: it has %s", got)
 	}
 
-	// Somebody who asks for it gets it, and the newer one puts its own back.
+	// Force restores the older one on request, and then the newer one restores its own.
 	ensure(t, clientOf(t, crdclient.Config{Force: true}, ""), older)
 	if got := fields(t, c, older); got != "color size" {
 		t.Errorf("it was put back by force, and has %s", got)
@@ -105,7 +106,7 @@ func TestAnOlderVersionDoesNotTakeA404ForNoDefinition(t *testing.T) {
 	}
 }
 
-// proxy answers the first time that it is asked for a path by itself, as one does that has lost its way.
+// proxy gives one wrong answer, the first time that it is asked for a path.
 type proxy struct {
 	next     http.RoundTripper
 	path     string
@@ -122,7 +123,8 @@ func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// That is how definitions are applied before a new version is rolled out, while replicas of the one before may start again.
+// Definitions are applied in this way before a new version is rolled out, while replicas of the
+// previous one may restart.
 func TestWhatWasAppliedByForceIsNewerThanWhatStoodThere(t *testing.T) {
 	crds, c, _ := newClients(t, 0)
 	oldest, older, newer := definition(t, "color", "size"), definition(t, "color", "shape"), definition(t, "color", "material")
@@ -139,7 +141,7 @@ func TestWhatWasAppliedByForceIsNewerThanWhatStoodThere(t *testing.T) {
 		t.Errorf("an older version has made it %s", got)
 	}
 
-	// What is put back by force is newer than what it was newer than before.
+	// A definition restored by force is still newer than the earlier ones.
 	ensure(t, force, older)
 	ensure(t, crds, oldest)
 	if got := fields(t, c, older); got != "color shape" {
@@ -165,7 +167,8 @@ func TestADefinitionOfSomebodyElseIsLeftAsLongAsItSaysAllThatIsWanted(t *testing
 		t.Errorf("generation %d, annotations %v: it was written", got.Generation, got.Annotations)
 	}
 
-	// What they have applied is what came before, also where one of ours begins with the next.
+	// The definition that they have applied counts as the earlier one, even if one of ours starts
+	// with the next.
 	ensure(t, crds, definition(t, "color", "material"))
 	ensure(t, crds, definition(t, "color", "size"))
 	if got := fields(t, c, theirs); got != "color material" {
@@ -245,8 +248,8 @@ func TestWhoMayNotWriteWorksWithWhatOthersHaveApplied(t *testing.T) {
 	}
 }
 
-// Versions of an operator are rolled out one after the other, and older ones start again at any time. Each rollout has a definition of its
-// own: under load, API servers may take minutes to delete one.
+// Versions of an operator are rolled out one after the other, and older ones restart at any time.
+// Each rollout has its own definition: under load, API servers may take minutes to delete one.
 func TestTheNewestOfAllVersionsHasItsDefinitionWhoeverStartsAgain(t *testing.T) {
 	crds, c, _ := newClients(t, 0)
 	rollouts := 0

@@ -53,7 +53,7 @@ func TestBucketComparesRevisions(t *testing.T) {
 	ctx := t.Context()
 	type args struct {
 		b *bed
-		// fresh is the entity as it is, old the same one before its last change.
+		// fresh is the current entity, old the same one before its last change.
 		fresh, old *Gateway
 	}
 	for name, test := range map[string]struct {
@@ -192,7 +192,8 @@ func TestFenceRefusesWritesAndNoReads(t *testing.T) {
 	}
 }
 
-// An entry that was purged has a marker, of which a creation hears from the server: it may be one of the next leader.
+// A purged entry has a marker. A creation learns about it from the server: it may be a marker by
+// the next leader.
 func TestTheFenceIsAskedBeforeEachRequestThatWrites(t *testing.T) {
 	ctx := t.Context()
 	b := newBed(t, jetstream.KeyValueConfig{})

@@ -15,7 +15,7 @@ import (
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
-// recording is a resource that writes down what it is asked to do.
+// recording is a resource that records its calls.
 type recording struct {
 	mu    sync.Mutex
 	calls []string

@@ -33,7 +33,7 @@ func gateway(name string, hosts ...string) *Gateway {
 // text writes an entity as "name host,host".
 func text(g *Gateway) string { return strings.TrimSpace(g.Name + " " + strings.Join(g.Hosts, ",")) }
 
-// log collects what is logged.
+// log collects log lines.
 type log struct {
 	mu    sync.Mutex
 	lines bytes.Buffer
@@ -102,7 +102,8 @@ func (r *events) await(t *testing.T, want ...string) {
 	r.lines = nil
 }
 
-// drop forgets the events that begin with prefix, except one: several changes of a key may be one event or several.
+// drop forgets the events with a prefix, except one: several changes of a key may be one event or
+// several.
 func (r *events) drop(prefix, except string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -201,7 +201,7 @@ func TestR11AListingThatLacksTheNewestEntryIsNotComplete(t *testing.T) {
 	covers(first, true)
 }
 
-// newThingSource is a source of things that does not run: what it is shown and told is up to the test.
+// newThingSource returns a source of things that does not run: the test feeds it.
 func newThingSource(t *testing.T, filter func(string) bool) *Source[*thing] {
 	t.Helper()
 	b, _, created := newThings(t, 20*time.Millisecond)
@@ -240,7 +240,8 @@ func TestR11WhatIsReadIsNotOlderThanWhatWasWritten(t *testing.T) {
 	floor("x", 6, false)
 }
 
-// TestR11AWriteToABucketThatMayBeAnotherOneIsListedBeforeItReturns holds for revisions that the bucket as it is known has given already.
+// TestR11AWriteToABucketThatMayBeAnotherOneIsListedBeforeItReturns is about revisions that the
+// known bucket has assigned already.
 func TestR11AWriteToABucketThatMayBeAnotherOneIsListedBeforeItReturns(t *testing.T) {
 	s := newThingSource(t, nil)
 	m := s.mirror

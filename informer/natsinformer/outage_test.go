@@ -55,7 +55,7 @@ func (b *bed) consumers() int {
 	return stream.CachedInfo().State.Consumers
 }
 
-// linked is a bed whose source has a link to the server, while the test itself has a connection of its own.
+// linked is a bed with a link between its source and the server. The test has its own connection.
 type linked struct {
 	*bed
 	server *natsserver.Server
@@ -215,8 +215,8 @@ func TestNothingThatWasAcknowledgedIsLostWhenTheServerIsKilled(t *testing.T) {
 	})
 }
 
-// writeOnce makes write i the newest of a key, or fails because the server is gone. A write whose answer was lost counts as
-// none.
+// writeOnce makes write i the newest of a key, or fails because the server is gone. A write with a
+// lost answer does not count.
 func (b *bed) writeOnce(name string, i int) bool {
 	ctx, cancel := context.WithTimeout(b.t.Context(), 500*time.Millisecond)
 	defer cancel()
@@ -310,7 +310,8 @@ func TestWhatHappenedDuringAnOutageIsFoundOut(t *testing.T) {
 	}
 }
 
-// TestAnEntryThatIsDeletedOnceMoreDuringAnOutageIsToldOfOnce deletes an entry that was deleted before: that puts a second marker.
+// TestAnEntryThatIsDeletedOnceMoreDuringAnOutageIsToldOfOnce deletes an entry that was deleted
+// before, which writes a second marker.
 func TestAnEntryThatIsDeletedOnceMoreDuringAnOutageIsToldOfOnce(t *testing.T) {
 	b := newLinked(t, jetstream.KeyValueConfig{History: 5})
 	b.create("x")
@@ -329,7 +330,8 @@ func TestAnEntryThatIsDeletedOnceMoreDuringAnOutageIsToldOfOnce(t *testing.T) {
 	b.events.await(t, "deleted brief")
 }
 
-// A disk is put back that was taken away a while ago. The client is connected to another server of the cluster, and notices nothing.
+// An old disk is restored. The client is connected to another server of the cluster, and notices
+// nothing.
 func TestAServerThatForgetsWhatItHasShownIsListedAnew(t *testing.T) {
 	cluster := natsserver.StartCluster(t)
 	_, direct := cluster.Connect(t)
@@ -366,7 +368,7 @@ func TestAServerThatForgetsWhatItHasShownIsListedAnew(t *testing.T) {
 	b.awaitStored("x anew")
 }
 
-// A consumer that the server has given up is not missed by the client while the connection holds. The source finds out.
+// The client does not notice the loss of a consumer while the connection holds. The source does.
 func TestASourceSurvivesTheLossOfItsConsumer(t *testing.T) {
 	ctx := t.Context()
 	b := newBed(t, jetstream.KeyValueConfig{})
@@ -394,7 +396,7 @@ func TestASourceSurvivesTheLossOfItsConsumer(t *testing.T) {
 func TestAWatchThatIsUpToDateIsLeftAlone(t *testing.T) {
 	b := newBed(t, jetstream.KeyValueConfig{})
 	b.create("x")
-	// The newest message of the bucket is one that nobody can see.
+	// The newest message of the bucket is invisible.
 	b.must(b.bucket.Delete(t.Context(), b.create("y")))
 	b.must(b.kv.PurgeDeletes(t.Context(), jetstream.DeleteMarkersOlderThan(-1)))
 	b.run()

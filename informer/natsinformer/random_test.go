@@ -20,14 +20,15 @@ import (
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
-// witness is a subscriber that rebuilds the store from events alone, and complains about events that make no sense.
+// witness is a subscriber that rebuilds the store from events alone, and reports inconsistent
+// events.
 type witness struct {
 	t     *testing.T
 	mu    sync.Mutex
 	known map[string]*Gateway
 	gone  map[types.UID]bool
 	seen  int
-	// told is what was told of each key.
+	// The events of each key.
 	told map[string][]string
 }
 
@@ -53,7 +54,8 @@ func (w *witness) handle(e informer.Event) {
 		}
 		w.known[e.Key.Name] = now
 	case informer.Deleted:
-		// What came and was deleted while nobody was watching is announced although nobody has seen it.
+		// An entity that was created and deleted without a watch is announced although it was never
+		// seen.
 		if known && (now.UID != old.UID || now == old) {
 			w.t.Errorf("%s was deleted as %v, known was %v", e.Key.Name, now, old)
 		}
@@ -65,7 +67,7 @@ func (w *witness) handle(e informer.Event) {
 	}
 }
 
-// revisions returns what is known by key.
+// revisions returns the known revisions by key.
 func (w *witness) revisions() map[string]uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,7 +140,7 @@ func (m *monkey) change() {
 	}
 }
 
-// disturb breaks something, or mends the link.
+// disturb breaks something, or restores the link.
 func (m *monkey) disturb() {
 	switch m.random.IntN(12) {
 	case 0, 1, 2:
@@ -193,7 +195,7 @@ func TestAfterAnyChangesAndOutagesTheStoreIsTheBucket(t *testing.T) {
 	t.Logf("%d events, %d listings", w.seen, m.log.count("listed again"))
 }
 
-// awaitEqual waits until the store, what the events told, and the bucket are the same.
+// awaitEqual waits until the store, the events, and the bucket agree.
 func (m *monkey) awaitEqual(w *witness) {
 	m.t.Helper()
 	operatortest.Eventually(m.t, "store, events and bucket are the same", func() error {

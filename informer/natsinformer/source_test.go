@@ -177,7 +177,7 @@ func TestAnEntryThatCanNotBeDecodedIsAnErrorOfItsKeyOnly(t *testing.T) {
 # TYPE operatorkit_natsinformer_undecodable_entries gauge
 operatorkit_natsinformer_undecodable_entries{source="bucket gateways"} %d
 `, want)
-		// The event of an entry may come before the metric has changed.
+		// The event of an entry may arrive earlier than the change of the metric.
 		operatortest.Eventually(t, "the metric says so", func() error {
 			return testutil.GatherAndCompare(registry, strings.NewReader(expected), "operatorkit_natsinformer_undecodable_entries")
 		})

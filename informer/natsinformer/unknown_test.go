@@ -14,7 +14,8 @@ import (
 	"github.com/operatorkit/operatorkit/operator/operatortest/natsserver"
 )
 
-// Site is an entity as an earlier version of an operator has it. Fields called later are those of the next version.
+// Site is an entity of an earlier version of an operator. Fields called later are those of the next
+// version.
 type Site struct {
 	natsinformer.Meta `json:"metadata"`
 	Spec              SiteSpec `json:"spec,omitzero"`

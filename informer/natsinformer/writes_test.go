@@ -73,7 +73,8 @@ func TestR11WhatIsWrittenIsReadAtOnce(t *testing.T) {
 	})
 }
 
-// author is a reconciliation that writes, and counts how often what a source shows is a reason for it, and for another key.
+// author is a reconciliation that writes. It counts how often a source's events are a reason for
+// it, and for another key.
 type author struct {
 	informer.Author
 	own, others atomic.Int64

@@ -43,7 +43,7 @@ func (p *proxy) answer(contains, contentType, body string) {
 	p.contains, p.kind, p.body = contains, contentType, body
 }
 
-// install returns a client whose requests go through the proxy.
+// install returns a client that sends its requests through the proxy.
 func (p *proxy) install(t *testing.T, config *rest.Config) client.WithWatch {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -75,7 +75,7 @@ func status(details string) string {
 	return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"gone","reason":"NotFound","code":404%s}`, details)
 }
 
-// requests are those by whose answer something may count as gone.
+// requests are the requests that may prove that something is gone.
 func requests(c client.Client, obj func() client.Object) map[string]func(t *testing.T) error {
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"a":"b"}}}`))
 	return map[string]func(t *testing.T) error{
@@ -144,7 +144,7 @@ func TestNothingIsGoneOfAKindThatIsNotServed(t *testing.T) {
 	p := &proxy{}
 	c := p.install(t, instance.RESTConfig())
 	const group = "notfound.example.com"
-	// The plural is one that nobody guesses.
+	// The plural can't be guessed.
 	definition := &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "geese." + group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{

@@ -17,7 +17,8 @@ import (
 	"github.com/operatorkit/operatorkit/informer/pollinformer"
 )
 
-// history is what happens to machines, of which only the size counts: 0 is none. A List may take long, and so may a write.
+// history is a sequence of changes to machines. Only their size counts: 0 is none. A List may take
+// long, and so may a write.
 type history struct {
 	t      *rapid.T
 	ctx    context.Context
@@ -31,7 +32,8 @@ type history struct {
 	hold chan struct{}
 
 	open []*request
-	// read is which of the states was read at least, and known is what the author has read when it was woken, or has written.
+	// read is the index of the last state read. known is the state that the author has read when it
+	// was woken, or has written.
 	read, known    map[informer.Key]int
 	wakes, reasons int
 }
@@ -132,7 +134,7 @@ func (h *history) release() {
 	synctest.Wait()
 }
 
-// check holds that what is read is no earlier state than what was read before, or written.
+// check asserts that no read returns a state earlier than one read before, or written.
 func (h *history) check() {
 	for _, key := range machineKeys {
 		got := h.get(key)
@@ -146,14 +148,15 @@ func (h *history) check() {
 
 var machineKeys = []informer.Key{key("a"), key("b")}
 
-// TestR11AnyOrderOfWritesAndListsIsReadAndWakesAsPromised interleaves own writes, those of others, and Lists that take long.
+// TestR11AnyOrderOfWritesAndListsIsReadAndWakesAsPromised interleaves own writes, writes of others,
+// and Lists that take long.
 func TestR11AnyOrderOfWritesAndListsIsReadAndWakesAsPromised(t *testing.T) {
 	logger, err := micrologger.New(micrologger.Config{IOWriter: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		// Without its deadline, for which nobody may ask in a bubble.
+		// Without its deadline, which is not available in a bubble.
 		rapid.Check(struct{ rapid.TB }{t}, func(t *rapid.T) {
 			h := &history{t: t, author: &informer.Author{Framework: "f", Key: key("p")}, now: map[informer.Key]machine{},
 				states: map[informer.Key][]int{}, read: map[informer.Key]int{}, known: map[informer.Key]int{}}

@@ -34,7 +34,7 @@ func (m machine) GetUID() types.UID { return m.UID }
 
 func key(name string) informer.Key { return informer.Key{Name: name} }
 
-// cloud is what is listed.
+// cloud is the listed system.
 type cloud struct {
 	mu       sync.Mutex
 	machines map[informer.Key]machine
@@ -76,8 +76,8 @@ func (c *cloud) failWith(fail func(ctx context.Context) error) (lists int) {
 	return c.lists
 }
 
-// poll runs a source of the cloud in a synctest bubble. next lets one interval pass and returns the events since the
-// last call.
+// poll runs a source of the cloud in a synctest bubble. next lets one interval pass and returns the
+// events since the last call.
 func poll(t *testing.T, c *cloud, change func(*pollinformer.Config[machine])) (source *pollinformer.Source[machine], next func() []string) {
 	t.Helper()
 	logger, err := micrologger.New(micrologger.Config{IOWriter: io.Discard})

@@ -16,7 +16,7 @@ import (
 	"github.com/operatorkit/operatorkit/informer/pollinformer"
 )
 
-// operator is one that writes to the cloud through a source, in the reconciliation of p in the framework f.
+// operator writes to the cloud through a source, in the reconciliation of p in the framework f.
 type operator struct {
 	*pollinformer.Source[machine]
 	t     *testing.T
@@ -49,7 +49,7 @@ func newOperator(t *testing.T, c *cloud) *operator {
 	return o
 }
 
-// put writes a machine. meanwhile is done between the request, which is carried out, and its answer.
+// put writes a machine. It calls meanwhile between the request, which is executed, and its answer.
 func (o *operator) put(name string, m machine, meanwhile func() error) error {
 	return o.Write(o.ctx, key(name), func(context.Context) (machine, error) {
 		o.cloud.set(name, m)
@@ -83,7 +83,7 @@ func (o *operator) has(name string, want int) {
 	}
 }
 
-// wakes tells who was woken since it was asked last.
+// wakes compares the keys woken since the last call with want.
 func (o *operator) wakes(when string, want ...string) {
 	o.t.Helper()
 	synctest.Wait()
@@ -92,7 +92,7 @@ func (o *operator) wakes(when string, want ...string) {
 	}
 }
 
-// taken returns who was woken since it was called last, each once.
+// taken returns the keys woken since the last call, each once.
 func (o *operator) taken() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -118,7 +118,8 @@ func TestR11WhatAReconciliationWritesIsReadAtOnceAndWakesAllButItsObject(t *test
 		write func(o *operator) error
 		// size is that of the machine a when the write has returned, and later that after the next List.
 		size, later int
-		// woken are who is woken until the write has returned, and listed those whom the next List wakes.
+		// woken are the keys woken until the write has returned, and listed those woken by the next
+		// List.
 		woken, listed []string
 	}{
 		"a change": {

@@ -86,8 +86,8 @@ func drain(updates <-chan jetstream.KeyValueEntry) {
 	}
 }
 
-// covers reports whether a complete listing has everything that the leader of the stream had when
-// the listing started. If not, the rest will come through the same watch.
+// covers reports whether a listing that has ended contains everything that the leader of the stream
+// had when it started. If not, the rest will come through the same watch.
 func (o *opened) covers(ctx context.Context, l *listing) (bool, error) {
 	if l.reached >= l.target {
 		return true, nil

@@ -36,7 +36,7 @@ const (
 	removedReason = "Remove"
 )
 
-// opened is the cached information about a bucket.
+// opened is a bucket with its cached properties.
 type opened struct {
 	kv jetstream.KeyValue
 	js jetstream.JetStream

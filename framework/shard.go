@@ -42,7 +42,11 @@ func (f *Framework) Share(s Shard) error {
 // that it holds, and its state of objects that the source does not hold. The gained objects that the
 // source holds become backlog, and so do their unprocessed deletions; nil stands for none. It may be called at any time,
 // also before Run and after it, but not twice at once.
-func (f *Framework) Reshare(gained func(key informer.Key) bool) {
+//
+// lost are the objects that are about to be passed to another replica; nil stands for none. Where only
+// this process remembers deletions, the source is compared with the live objects, so that no deletion
+// is missed that the source shows late.
+func (f *Framework) Reshare(gained, lost func(key informer.Key) bool) {
 	for _, key := range f.remembered() {
 		if !f.shard.Owns(key) && !f.tracksDeletion(key) {
 			f.disown(key)
@@ -54,7 +58,10 @@ func (f *Framework) Reshare(gained func(key informer.Key) bool) {
 		}
 	}
 	if gained != nil {
-		f.takeover.add(gained)
+		f.takeover.add(takenPart{has: gained})
+	}
+	if lost != nil && f.remover == nil && !f.usesFinalizer() {
+		f.takeover.add(takenPart{has: lost, lost: true})
 	}
 }
 
@@ -64,9 +71,15 @@ func (f *Framework) remembered() []informer.Key {
 		f.reportedPlans.Keys(), f.unmatched.Keys(), f.retries.Keys())
 }
 
-// Unprocessed returns the keys of objects that are gone and whose deletion is not processed yet, in no
-// particular order. It is safe for concurrent use.
-func (f *Framework) Unprocessed() []informer.Key { return f.tombstones.gone.Keys() }
+// HasUnprocessed reports whether there are deletions to process of objects that are gone, or may be
+// any, among objects that has accepts. It is safe for concurrent use.
+func (f *Framework) HasUnprocessed(has func(key informer.Key) bool) bool {
+	lost := func(p takenPart) bool { return p.lost }
+	return slices.ContainsFunc(f.takeover.parts(), lost) || slices.ContainsFunc(f.tombstones.gone.Keys(), has) || slices.ContainsFunc(f.takeover.behind.Keys(), func(key informer.Key) bool {
+		lag, known := f.takeover.behind.Get(key)
+		return known && lag.Gone && has(key)
+	})
+}
 
 // tracksDeletion reports whether a deletion is remembered until this replica has processed it. Where
 // the source keeps deletions until they are processed, only the owner of an object remembers them.

@@ -72,7 +72,7 @@ func (p *part) becomes(f *framework.Framework, names ...string) {
 	p.mu.Unlock()
 	f.Reshare(func(key informer.Key) bool {
 		return slices.Contains(names, key.Name) && !slices.Contains(before, key.Name)
-	})
+	}, nil)
 }
 
 // sharedFramework is a framework of a source with objects of these names, which reconciles by a function.
@@ -186,19 +186,20 @@ func TestADeletionIsProcessedBeforeItsObjectIsPassedOn(t *testing.T) {
 		p.mu.Lock()
 		p.names, p.held = nil, []string{"a"}
 		p.mu.Unlock()
-		f.Reshare(nil)
+		all := func(informer.Key) bool { return true }
+		f.Reshare(nil, all)
 		put(t, source, inLife("a", "a again", "2"))
 		failing.Store(false)
-		if left := f.Unprocessed(); len(left) != 1 {
-			t.Errorf("%v are not processed, want one", left)
+		if !f.HasUnprocessed(all) {
+			t.Error("no deletion is to be processed")
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if diff := cmp.Diff([]string{"created a", "deleted a"}, calls.all()); diff != "" {
 			t.Errorf("calls (-want +got):\n%s", diff)
 		}
-		if left := f.Unprocessed(); len(left) != 0 {
-			t.Errorf("%v are not processed", left)
+		if f.HasUnprocessed(all) {
+			t.Error("deletions are still to be processed")
 		}
 	})
 }

@@ -30,18 +30,20 @@ type takenPart struct {
 	has func(key informer.Key) bool
 	// queued is true when its keys wait in the queue already.
 	queued bool
+	// lost is true when they are about to be passed to another process.
+	lost bool
 }
 
 func newTakeover() *takeover {
 	everything := func(informer.Key) bool { return true }
-	return &takeover{due: []takenPart{{everything, true}}, more: make(chan struct{}, 1)}
+	return &takeover{due: []takenPart{{has: everything, queued: true}}, more: make(chan struct{}, 1)}
 }
 
 // add has a part of the objects compared, and then reconciled.
-func (t *takeover) add(has func(key informer.Key) bool) {
+func (t *takeover) add(p takenPart) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.due = append(t.due, takenPart{has: has})
+	t.due = append(t.due, p)
 	select {
 	case t.more <- struct{}{}:
 	default:

@@ -41,8 +41,8 @@ import (
 // A replica works in what another one is to get until that one has listed it, and the sources of all its frameworks are
 // synced, and so does one that is told to end, for LeaseDuration at most. Without finalizers, a deletion that nobody
 // sees is missed: while the operator is down, and while nobody has taken over from a replica that was killed or cut off.
-// A deletion that was seen is processed before its slot moves, unless it fails for longer than LeaseDuration, and may be
-// processed by the next holder once more.
+// A deletion is processed before its slot moves, unless it fails for longer than LeaseDuration, and may be processed by
+// the next holder once more.
 type ShardingConfig struct {
 	// Enabled turns it on. LeaderElection must be enabled too, without a Lock, and with an Identity that no other
 	// process ever had, as the default one is. Default: off, one replica works.
@@ -191,6 +191,7 @@ func (s *sharing) work(ctx context.Context, o *Operator) error {
 	beside.Go(func() {
 		if once = s.runOnce(working, o, end); once != nil {
 			s.fence.lose()
+			leave()
 			stop(errors.Join(once, framework.ErrStopNow))
 		}
 	})
@@ -216,7 +217,7 @@ func (s *sharing) work(ctx context.Context, o *Operator) error {
 	})
 	err := o.startFrameworks(working, end).wait()
 	end()
-	if errors.Is(err, framework.ErrStillRunning) || once != nil {
+	if errors.Is(err, framework.ErrStillRunning) {
 		// What works on must not write, and keeps its objects until the Lease of this replica has expired.
 		s.fence.lose()
 		leave()
@@ -293,12 +294,9 @@ func (s *sharing) follow() (ring *slots.Ring, listed slots.Set) {
 			s.passing[i] = time.Time{}
 		}
 	}
-	var gained func(key informer.Key) bool
-	if gains := now.Owned.Without(before.Owned); gains != (slots.Set{}) {
-		gained = func(key informer.Key) bool { return gains.Has(slotOf(key)) }
-	}
+	gained, lost := within(now.Owned.Without(before.Owned)), within(now.Releasing.Without(before.Releasing))
 	for _, f := range s.frameworks {
-		f.Reshare(gained)
+		f.Reshare(gained, lost)
 	}
 	if before.Owned != now.Owned {
 		s.counts.note(before.Owned, now.Owned)
@@ -308,6 +306,14 @@ func (s *sharing) follow() (ring *slots.Ring, listed slots.Set) {
 	return ring, listed
 }
 
+// within reports whether a key is in one of the slots. It is nil if there are none.
+func within(in slots.Set) func(key informer.Key) bool {
+	if in == (slots.Set{}) {
+		return nil
+	}
+	return func(key informer.Key) bool { return in.Has(slotOf(key)) }
+}
+
 // pass reports whether this replica can pass a slot to another one: no work is under way, and deletions
 // of objects that are gone are processed, or fail for longer than its patience.
 func (s *sharing) pass(slot int) bool {
@@ -315,9 +321,7 @@ func (s *sharing) pass(slot int) bool {
 		s.passing[slot] = time.Now()
 	}
 	in := func(key informer.Key) bool { return slotOf(key) == slot }
-	unprocessed := slices.ContainsFunc(s.frameworks, func(f *framework.Framework) bool {
-		return slices.ContainsFunc(f.Unprocessed(), in)
-	})
+	unprocessed := slices.ContainsFunc(s.frameworks, func(f *framework.Framework) bool { return f.HasUnprocessed(in) })
 	if unprocessed && time.Since(s.passing[slot]) < s.patience {
 		return false
 	}

@@ -260,43 +260,6 @@ func TestDeletionsWithoutFinalizersAreProcessedWhileReplicasComeAndGo(t *testing
 // isConfigMap matches what sources read.
 func isConfigMap(r operatortest.Request) bool { return r.Resource == "configmaps" }
 
-func TestADeletionThatTheFormerOwnerSeesLateIsProcessedByItBeforeTheNextOneWhichNeverSawTheObject(t *testing.T) {
-	u := newUndertakers(t, 8)
-	lag := operatortest.NewLag()
-	u.join("a", lag.Wrap(u.instance.RESTConfig()))
-	uids := u.oneEach()
-	doomed := map[string]types.UID{}
-	for _, namespace := range u.namespaces {
-		doomed[namespace] = u.make(namespace, "doomed")
-	}
-	lag.Hold(isConfigMap)
-	for _, namespace := range u.namespaces {
-		u.remove(namespace, "doomed")
-	}
-	u.join("b", u.instance.RESTConfig())
-	operatortest.Eventually(t, "b is ready for something", u.released)
-	for _, uid := range uids {
-		if by := u.knownBy(uid); by != "a" {
-			t.Errorf("%s has reconciled an object before a has seen what is gone", by)
-		}
-	}
-	lag.Release()
-	moved := u.shares("b", uids)
-	for _, namespace := range moved {
-		if by := u.by(doomed[namespace]); !slices.Equal(by, []string{"a"}) {
-			t.Errorf("the deletion of an object in a namespace of b was processed by %q", by)
-		}
-	}
-	operatortest.Eventually(t, "all deletions are processed", func() bool {
-		for _, uid := range doomed {
-			if len(u.by(uid)) != 1 {
-				return false
-			}
-		}
-		return true
-	})
-}
-
 func TestADeletionThatTheFormerHolderSeesLateIsProcessedBeforeTheNextOneGetsTheObjects(t *testing.T) {
 	u := newUndertakers(t, 8)
 	lag := operatortest.NewLag()

@@ -271,3 +271,34 @@ func TestObjectsAreInTheSlotsOfTheirNamespacesAndWithoutOneOfTheirNames(t *testi
 		t.Error("they are elsewhere")
 	}
 }
+
+func TestNothingBeginsInASlotThatIsPassedOn(t *testing.T) {
+	h := slots.NewHolder(func() {})
+	var one slots.Set
+	one.Add(1)
+	releasing := slots.Part{Releasing: one, Held: one}
+	h.Have(slots.Part{Owned: one, Held: one})
+	if !h.Begin(1, false) {
+		t.Error("nothing begins in an owned slot")
+	}
+	h.Have(releasing)
+	if h.Begin(1, false) || !h.Begin(1, true) {
+		t.Error("in a slot that is being released, only what finishes earlier work begins")
+	}
+	h.End(1)
+	if h.Pass(1) {
+		t.Error("the slot is passed on while there is work in it")
+	}
+	h.End(1)
+	if !h.Pass(1) || h.Begin(1, true) {
+		t.Error("something begins in a slot that is passed on")
+	}
+	h.Have(releasing) // The write is not seen yet, or its answer was lost.
+	if h.Begin(1, true) {
+		t.Error("something begins in a slot that may have been passed on")
+	}
+	h.Have(slots.Part{Owned: one, Held: one}) // The next holder has gone.
+	if !h.Begin(1, false) {
+		t.Error("nothing begins in a slot that came back")
+	}
+}

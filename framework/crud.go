@@ -146,7 +146,7 @@ func (r *TypedCRUDResource[O, S]) ensure(ctx context.Context, obj any, event Ste
 	case !on:
 		patch = nil
 	}
-	held, err := gate(ctx, Proposal{Resource: r.Name(), Event: event.event(), would: patch.set(), describe: func(would parts) ([]plan.Change, error) {
+	held, err := gate(ctx, Proposal{Resource: r.Name(), Event: event.event(), parts: patch.set(), describe: func(would parts) ([]plan.Change, error) {
 		return changesOf(states.current, patch.without(^would)), nil
 	}})
 	if err != nil {

@@ -36,12 +36,36 @@
 // Plan and PlanObject of a Framework return what would change, without a change. Without a
 // framework, PlanUpdate and PlanDelete do.
 //
-// The path of a key, in reading order: framework.go (from the sources to the workers),
-// internal/queue, reconcile.go (which object), deletion.go (finalizers, and objects that are being
-// deleted, or gone), resourceset.go (which resources), process.go (one run of them), crud.go and
-// computation.go (the steps of a CRUD resource), gate.go (may it be done?), ending.go (when again).
-// takeover.go and live.go decide when the object itself can't be trusted. All other files are
-// beside that path: plans, shadows, records, metrics, names (identify.go).
+// # Reading the code
+//
+// The path of a key, from an event to the next attempt, in reading order:
+//
+//	framework.go       events of the sources, and the workers
+//	internal/queue     waiting keys, and retries
+//	reconcile.go       which object is reconciled, and how
+//	deletion.go        finalizers, and objects that are being deleted, or gone
+//	resourceset.go     which resources run
+//	process.go         one run of them
+//	crud.go            the steps of a CRUD resource, with computation.go
+//	gate.go            whether changes are applied
+//	ending.go          when the object is reconciled again
+//
+// All other files are beside that path. takeover.go and live.go decide whether the state of the
+// object is new enough. triggers.go says why a key waits. Plans, shadows, records, metrics and names
+// have files of these names.
+//
+//	where is                               see
+//
+//	a conflict handled                     decide in ending.go
+//	the finalizer added                    ensureFinalizer in deletion.go, called by update in
+//	                                       reconcile.go
+//	the finalizer removed                  finishDeletion in deletion.go, after the resources;
+//	                                       reconcileMissing there, of an object that is not selected
+//	an own write recognised                Event.Wake in informer/ownwrites.go, called by enqueue in
+//	                                       framework.go
+//	an object requeued, and why            schedule in ending.go; byEvent and byRequest in triggers.go
+//	a change held or denied                gate in gate.go, called in crud.go and process.go
+//	a live read before a deletion          livePolicy in gate.go, and confirm in live.go
 //
 // # Promises
 //

@@ -137,7 +137,7 @@ func (f *Framework) conclude(ctx context.Context, key informer.Key, res result, 
 	f.noteMatch(key, res)
 	before, _ := f.failures.Get(key)
 	d := decide(ending{res.outcome, res.err, ctx.Err() != nil, res.requeueAfter, before.conflicts})
-	next := f.schedule(key, d, res.reconciliation.asker())
+	next := f.schedule(key, d, res.reconciliation.requester())
 	f.metrics.count(d.count)
 	f.failures.note(key, res.err, d)
 	switch {
@@ -152,7 +152,7 @@ func (f *Framework) conclude(ctx context.Context, key informer.Key, res result, 
 
 // schedule requeues a key as decided, because of a reconciliation, and returns the time until then;
 // 0 is not before the next change.
-func (f *Framework) schedule(key informer.Key, d decision, by asker) (next time.Duration) {
+func (f *Framework) schedule(key informer.Key, d decision, by requester) (next time.Duration) {
 	if d.ask > 0 {
 		next = f.retries.Ask(key, d.ask, by)
 	}

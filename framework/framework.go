@@ -39,7 +39,7 @@ type Framework struct {
 	takeover *takeover
 
 	queue      *queue.Queue[reason]
-	retries    *queue.Retries[reason, asker]
+	retries    *queue.Retries[reason, requester]
 	tombstones tombstones
 	metrics    *metrics
 	// tracer is nil without spans.
@@ -88,7 +88,7 @@ func New(config Config) (*Framework, error) {
 		f.tracer = config.TracerProvider.Tracer(tracerName)
 	}
 	f.queue = queue.New[reason]()
-	f.retries = queue.NewRetries(f.queue, by(CauseRetry), by(CauseRequeue), config.BackOffFactory)
+	f.retries = queue.NewRetries(f.queue, byRequest(CauseRetry), byRequest(CauseRequeue), config.BackOffFactory)
 	f.reporter = &reporter{recorder: config.Recorder, guard: f.guard, seed: maphash.MakeSeed()}
 	f.shadows = newShadows(config)
 	var err error
@@ -122,7 +122,7 @@ func (f *Framework) Enqueue(key informer.Key) {
 	if f.config.Driven {
 		return
 	}
-	f.queue.Add(key, queue.Fresh, by(CauseEnqueue)(asker{}))
+	f.queue.Add(key, queue.Fresh, byRequest(CauseEnqueue)(requester{}))
 }
 
 // EnqueueAfter reconciles an object after d, whatever happens to it until then. Only the earliest
@@ -130,7 +130,7 @@ func (f *Framework) Enqueue(key informer.Key) {
 // dropped.
 func (f *Framework) EnqueueAfter(key informer.Key, d time.Duration) {
 	if !f.config.Driven {
-		f.retries.Ask(key, d, asker{})
+		f.retries.Ask(key, d, requester{})
 	}
 }
 
@@ -263,11 +263,11 @@ func (f *Framework) handlePrimary(e informer.Event) {
 		return
 	}
 	// The remains of a deleted object must be processed, whatever deleted it.
-	f.wake(e, e.Key, f.source, informer.Key{}, f.config.OwnWrites || behind || e.Type == informer.Deleted)
+	f.enqueue(e, e.Key, f.source, informer.Key{}, f.config.OwnWrites || behind || e.Type == informer.Deleted)
 }
 
-// wake enqueues the key unless the event was caused by its own write. watched is as in byEvent.
-func (f *Framework) wake(e informer.Event, key informer.Key, source informer.Source, watched informer.Key, ownWrites bool) {
+// enqueue adds the key unless the event was caused by its own write. watched is as in byEvent.
+func (f *Framework) enqueue(e informer.Event, key informer.Key, source informer.Source, watched informer.Key, ownWrites bool) {
 	lane, why := byEvent(source.Name(), e, watched)
 	if ownWrites {
 		f.queue.Add(key, lane, why)
@@ -288,7 +288,7 @@ func (f *Framework) handleWatched(ctx context.Context, w Watch, e informer.Event
 		}
 	}
 	for _, key := range keys {
-		f.wake(e, key, w.Source, e.Key, w.OwnWrites)
+		f.enqueue(e, key, w.Source, e.Key, w.OwnWrites)
 	}
 }
 

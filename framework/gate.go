@@ -32,8 +32,8 @@ type Proposal struct {
 
 	// plain is true for a resource without patches.
 	plain bool
-	// would are the parts of the patch that no policy has held so far.
-	would parts
+	// parts are the parts of the patch that no policy has held so far.
+	parts parts
 	// describe returns the changes of parts.
 	describe func(would parts) ([]plan.Change, error)
 }
@@ -44,7 +44,7 @@ func (p Proposal) Changes() ([]plan.Change, error) {
 	if p.Opaque {
 		return nil, nil
 	}
-	return p.describe(p.would)
+	return p.describe(p.parts)
 }
 
 // Verdict is the decision of a [Policy]. The zero value is that of [Go].
@@ -73,7 +73,7 @@ func (f *Framework) Require(p Policy) { f.required = append(f.required, p) }
 func gate(ctx context.Context, p Proposal) (held parts, err error) {
 	s := scopeOf(ctx)
 	if s == nil {
-		return bySignals(ctx, p.Event, p.would).held, nil
+		return bySignals(ctx, p.Event, p.parts).held, nil
 	}
 	p.Object = s.reconciliation.object
 	for _, policy := range s.reconciliation.policies() {
@@ -82,7 +82,7 @@ func gate(ctx context.Context, p Proposal) (held parts, err error) {
 			s.reconciliation.recording.skipped(s, v.reason)
 		}
 		held |= v.held
-		p.would &^= v.held
+		p.parts &^= v.held
 		if v.err != nil || held == allParts {
 			return held, v.err
 		}
@@ -114,7 +114,7 @@ func (p signalPolicy) Admit(ctx context.Context, would Proposal) Verdict {
 	if would.plain {
 		return Go()
 	}
-	v := bySignals(ctx, would.Event, would.would)
+	v := bySignals(ctx, would.Event, would.parts)
 	if v.held&deletePart != 0 {
 		p.held.Store(true)
 	}
@@ -139,7 +139,7 @@ type requiredPolicy struct {
 }
 
 func (p requiredPolicy) Admit(ctx context.Context, would Proposal) (v Verdict) {
-	if s := scopeOf(ctx); s.concludes || !would.plain && would.would == 0 {
+	if s := scopeOf(ctx); s.concludes || !would.plain && would.parts == 0 {
 		return Go()
 	}
 	if err := recoveredIn(ctx, func(ctx context.Context) error { v = p.Policy.Admit(ctx, would); return nil }); err != nil {
@@ -156,7 +156,7 @@ type livePolicy struct{}
 
 func (livePolicy) Admit(ctx context.Context, would Proposal) Verdict {
 	plainDeletion := would.plain && would.Event == plan.DeleteEvent && !scopeOf(ctx).concludes
-	if would.would&deletePart == 0 && !plainDeletion {
+	if would.parts&deletePart == 0 && !plainDeletion {
 		return Go()
 	}
 	switch on, err := confirm(ctx); {

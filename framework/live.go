@@ -86,9 +86,9 @@ type confirmation struct {
 	outdated string
 }
 
-// wrote records the response to a write of the object. The reconciliation continues with that
+// hasSeen records the response to a write of the object. The reconciliation continues with that
 // state.
-func (r *reconciliation) wrote(obj any) {
+func (r *reconciliation) hasSeen(obj any) {
 	r.live.mu.Lock()
 	defer r.live.mu.Unlock()
 	r.live.seen, r.live.confirmed = seenOf(obj), true

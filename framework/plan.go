@@ -189,7 +189,7 @@ func (r *reconciliation) plan(ctx context.Context, place int, p planner, obj any
 		return result
 	}
 	s := r.newScope(ctx, place, p.name)
-	err := stepError(StepInfo{p.name, StepPlan}, asked(s, func(ctx context.Context) (err error) {
+	err := stepError(StepInfo{p.name, StepPlan}, takeRequeue(s, func(ctx context.Context) (err error) {
 		would, err := p.plan(ctx, r.event, obj)
 		result.Changes, result.Notes, result.Skipped = would.changes, would.notes, would.skipped
 		return err

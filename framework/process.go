@@ -110,7 +110,7 @@ func (r *reconciliation) runResource(ctx context.Context, place int, resource Re
 	err := measureStep(s, StepInfo{s.resource, stepOf(r.event)}, nil, func(ctx context.Context) error { return s.ensure(ctx, resource, obj) })
 	r.recording.left(s)
 	if after, asks := requeuecontext.After(r); asks && (!asked || after < before) {
-		r.askedBy = s.resource
+		r.requeuedBy = s.resource
 	}
 	return err
 }
@@ -186,8 +186,8 @@ type reconciliation struct {
 	plans bool
 	// held is set when the gate has held something that the reconciliation needs to finish.
 	held atomic.Bool
-	// askedBy is the resource that requested the next requeue, the earliest if several did.
-	askedBy string
+	// requeuedBy is the resource that requested the next requeue, the earliest if several did.
+	requeuedBy string
 	// first is the scope of the first resource. Mostly there is only one resource.
 	first scope
 }
@@ -298,7 +298,7 @@ func runStep(ctx context.Context, middlewares []Middleware, info StepInfo, of st
 	attempts := new(atomic.Int64)
 	run := func(ctx context.Context) error {
 		attempts.Add(1)
-		return asked(ctx, func(ctx context.Context) error { return of.do(ctx, info.Step) })
+		return takeRequeue(ctx, func(ctx context.Context) error { return of.do(ctx, info.Step) })
 	}
 	for _, m := range middlewares {
 		next := run
@@ -313,13 +313,13 @@ func runStep(ctx context.Context, middlewares []Middleware, info StepInfo, of st
 func measureStep(ctx context.Context, info StepInfo, attempts *atomic.Int64, run func(context.Context) error) error {
 	scope := scopeOf(ctx)
 	if scope == nil || scope.reconciliation.in == nil || scope.reconciliation.plans {
-		return stepError(info, asked(ctx, run))
+		return stepError(info, takeRequeue(ctx, run))
 	}
 	m := scope.reconciliation.in.metrics
 	activity, start := scope.reconciliation.activity, m.now()
 	outer := activity.enter(info, start)
 	ctx, span := scope.reconciliation.startStep(ctx, info)
-	err := asked(ctx, run)
+	err := takeRequeue(ctx, run)
 	took := m.now() - start
 	activity.enter(outer, start+took)
 	m.observe(info, took, err, scope.reconciliation.traceID())

@@ -32,7 +32,7 @@ func (f *Framework) reconcileEntry(ctx context.Context, e *waiting) {
 	res := f.reconcile(ctx, e)
 	if err := Recovered(func() error { f.conclude(ctx, e.Key, res, e); return nil }); err != nil {
 		f.panicked("conclude a reconciliation", err, "object", keyString(e.Key))
-		f.retries.RetryAfter(e.Key, pauseAfterPanic, asker{})
+		f.retries.RetryAfter(e.Key, pauseAfterPanic, requester{})
 	}
 }
 
@@ -116,7 +116,7 @@ func (f *Framework) update(ctx context.Context, s subject) result {
 		case err != nil: // also a conflict: the object need not have changed, and no event may follow
 			return result{reconciliation: r, outcome: Failed, err: r.errorf("add finalizer: %w", err)}
 		}
-		r.wrote(obj)
+		r.hasSeen(obj)
 		if paused(obj) || beingDeleted(obj) || r.approval == nil && f.onlyPlanned(obj) {
 			// Another client has requested that meanwhile. The finalizer stays: it may belong to
 			// another process, which has made things for the object that the source does not show

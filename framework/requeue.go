@@ -36,8 +36,8 @@ func isRequeueAfter(err error) bool {
 	return ok
 }
 
-// asked calls a step of a resource and executes its request for a requeue.
-func asked(ctx context.Context, step func(context.Context) error) error {
+// takeRequeue calls a step of a resource and executes its request for a requeue.
+func takeRequeue(ctx context.Context, step func(context.Context) error) error {
 	err := recoveredIn(ctx, step)
 	s := scopeOf(ctx)
 	if s == nil || !every(err, isRequeueAfter) {

@@ -7,8 +7,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
-
-	"github.com/operatorkit/operatorkit/informer"
 )
 
 // tracerName is the instrumentation scope of all spans.
@@ -125,40 +123,6 @@ func (r result) inSpan(ctx context.Context) context.Context {
 		return ctx
 	}
 	return trace.ContextWithSpan(ctx, trace.SpanFromContext(r.reconciliation))
-}
-
-// reason is why a key waits, and the reconciliation that caused it.
-type reason struct {
-	Trigger
-
-	cause *informer.Cause
-}
-
-// by returns a function that makes a reconciliation the reason of a trigger.
-func by(why Cause) func(asker) reason {
-	return func(a asker) reason {
-		t := Trigger{Cause: why}
-		if why == CauseRequeue {
-			t.Resource = a.resource
-		}
-		return reason{t, a.cause}
-	}
-}
-
-// asker returns r as the cause of a requeue. r may be nil.
-func (r *reconciliation) asker() asker {
-	a := asker{cause: informer.CausedBy(r.span())}
-	if r != nil {
-		a.resource = r.askedBy
-	}
-	return a
-}
-
-// asker is the reconciliation that causes a requeue, and the resource in it that requested the
-// requeue, if any.
-type asker struct {
-	cause    *informer.Cause
-	resource string
 }
 
 // because records why the worker reconciles a key, and how long the key waited.

@@ -77,3 +77,37 @@ func byEvent(source string, e informer.Event, watched informer.Key) (queue.Lane,
 	}
 	return queue.Backlog, reason{Trigger: t}
 }
+
+// reason is why a key waits, and the reconciliation that caused it.
+type reason struct {
+	Trigger
+
+	cause *informer.Cause
+}
+
+// byRequest returns the reasons of requests for a requeue.
+func byRequest(why Cause) func(requester) reason {
+	return func(r requester) reason {
+		t := Trigger{Cause: why}
+		if why == CauseRequeue {
+			t.Resource = r.resource
+		}
+		return reason{t, r.cause}
+	}
+}
+
+// requester returns r as the cause of a requeue. r may be nil.
+func (r *reconciliation) requester() requester {
+	q := requester{cause: informer.CausedBy(r.span())}
+	if r != nil {
+		q.resource = r.requeuedBy
+	}
+	return q
+}
+
+// requester is the reconciliation that causes a requeue, and the resource in it that requested the
+// requeue, if any.
+type requester struct {
+	cause    *informer.Cause
+	resource string
+}

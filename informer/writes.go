@@ -166,7 +166,7 @@ func (t *writesTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		status, isStatus := obj.(*metav1.Status)
 		switch {
 		case err == nil && isObject && client.ObjectKeyFromObject(o) == begun[i].key:
-			k.wrote(r.Context(), begun[i], r.Method, o, base, t.wait)
+			k.recordWrite(r.Context(), begun[i], r.Method, o, base, t.wait)
 		case err == nil && isStatus && r.Method == http.MethodDelete && status.Details != nil && status.Details.UID != "":
 			begun[i].Gone(status.Details.UID)
 		}
@@ -179,8 +179,8 @@ func (k *Kubernetes) looksAt(namespace string) bool {
 	return len(k.config.Namespaces) == 0 || slices.Contains(k.config.Namespaces, namespace)
 }
 
-// wrote ends a write that was answered with an object. The object belongs to the source afterwards.
-func (k *Kubernetes) wrote(ctx context.Context, w *Write, method string, o client.Object, base string, limit time.Duration) {
+// recordWrite ends a write that was answered with an object. The object belongs to the source afterwards.
+func (k *Kubernetes) recordWrite(ctx context.Context, w *Write, method string, o client.Object, base string, limit time.Duration) {
 	version := o.GetResourceVersion()
 	if k.isGone(method, o) {
 		w.Gone(o.GetUID())

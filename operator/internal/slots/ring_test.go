@@ -209,11 +209,13 @@ func TestDuringARollingUpdateNewReplicasGetWhatOldOnesLeave(t *testing.T) {
 		w.settled(t)
 		if n := moved(before, w.owners()); n > 0 {
 			for name, n := range w.nodes {
-			r := n.ring()
-			fmt.Println(name, "DBG", n.lost, n.self.Able, n.self.Version, n.holder.Part().Owned.Len(), r.Held(name).Len(), n.listed.Len())
-			for other, k := range r.Replicas { fmt.Println("   ", other, k.Version, k.Joined, k.Able, k.Leaving, k.Used.Len()) }
-		}
-		t.Fatalf("%d slots have moved to the new replica before an old one has left", n)
+				r := n.ring()
+				fmt.Println(name, "DBG", n.lost, n.self.Able, n.self.Version, n.holder.Part().Owned.Len(), r.Held(name).Len(), n.listed.Len())
+				for other, k := range r.Replicas {
+					fmt.Println("   ", other, k.Version, k.Joined, k.Able, k.Leaving, k.Used.Len())
+				}
+			}
+			t.Fatalf("%d slots have moved to the new replica before an old one has left", n)
 		}
 		left := w.nodes[old].holder.Part().Owned.Len()
 		w.nodes[old].self.Leaving = true

@@ -56,15 +56,22 @@
 //
 //	where is                               see
 //
-//	a conflict handled                     decide in ending.go
+//	a conflict handled                     decide and IsConflict in ending.go; every in
+//	                                       errortree.go looks into joined errors
 //	the finalizer added                    ensureFinalizer in deletion.go, called by update in
 //	                                       reconcile.go
-//	the finalizer removed                  finishDeletion in deletion.go, after the resources;
-//	                                       reconcileMissing there, of an object that is not selected
-//	an own write recognised                Event.Wake in informer/ownwrites.go, called by enqueue in
-//	                                       framework.go
-//	an object requeued, and why            schedule in ending.go; byEvent and byRequest in triggers.go
-//	a change held or denied                gate in gate.go, called in crud.go and process.go
+//	the finalizer removed                  callers of removeFinalizers in deletion.go: finishDeletion
+//	                                       (processed), reconcileMissing (not selected),
+//	                                       ensureFinalizer (former names); and update in
+//	                                       reconcile.go (no resource set)
+//	an own write recognised                result.caused in informer/ownwrites.go, called by
+//	                                       Event.Wake there, and that by enqueue in framework.go
+//	an object requeued                     schedule in ending.go
+//	the reason of a requeue made           triggers.go; observe in recording.go records it
+//	a change held or denied                gate in gate.go, called in crud.go and process.go. The
+//	                                       policies are signalPolicy, requiredPolicy and livePolicy
+//	                                       there, approval in planapply.go, and the fence of package
+//	                                       operator. Cancelled resources: proceed in process.go
 //	a live read before a deletion          livePolicy in gate.go, and confirm in live.go
 //
 // # Promises

@@ -164,3 +164,15 @@ func TestContextIsPreparedForReconciliationsPlansAndShadows(t *testing.T) {
 		}
 	})
 }
+
+func TestADrivenFrameworkCountsConflictsInARow(t *testing.T) {
+	f := newFramework(t, framework.Config{Driven: true, Source: informer.NewPush("objects")}, &resource{name: "page", created: func(context.Context, any) error { return conflict() }})
+	for i := 1; i <= 5; i++ {
+		if _, err := f.ReconcileObject(t.Context(), configMap("a")); !framework.IsConflict(err) {
+			t.Fatalf("got %v, want a conflict", err)
+		}
+		if _, fails := f.FailingSince(keyOf("a")); fails != (i == 5) {
+			t.Errorf("after %d conflicts in a row the object fails: %t", i, fails)
+		}
+	}
+}

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
@@ -137,10 +139,11 @@ type Reconciled struct {
 // resource; then Outcome is Failed. The object stays the caller's.
 func (f *Framework) ReconcileObject(ctx context.Context, obj any) (Reconciled, error) {
 	s := subjectOf(obj)
-	res := f.conflicting(s, f.reconcileDriven(ctx, s))
+	res := f.asConflict(s, f.reconcileDriven(ctx, s))
 	f.metrics.reconciled(res)
 	res.err = advised(res.err)
-	d := decide(ending{outcome: res.outcome, err: res.err})
+	before, _ := f.failures.Get(s.key)
+	d := decide(ending{outcome: res.outcome, err: res.err, conflicts: before.conflicts})
 	d.count.retries = false // the caller counts them
 	f.metrics.count(d.count)
 	f.noteMatch(s.key, res)
@@ -184,4 +187,14 @@ func (f *Framework) NeedLeaderElection() bool { return true }
 func DefaultResourceSetResourceFunc(rs []Resource) func(ctx context.Context, obj any) ([]Resource, error) {
 	rs = slices.Clone(rs)
 	return func(context.Context, any) ([]Resource, error) { return slices.Clone(rs), nil }
+}
+
+// asConflict turns a result after which the reconciliation must restart into a conflict, for
+// callers that retry by themselves.
+func (f *Framework) asConflict(s subject, res result) result {
+	if res.reason == reasonReplaced || res.reason == reasonOutdated {
+		res.outcome, res.reason = Failed, ""
+		res.err = apierrors.NewConflict(schema.GroupResource{Resource: f.source.Name()}, keyString(s.key), ErrOutdated)
+	}
+	return res
 }

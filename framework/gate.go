@@ -116,7 +116,7 @@ func (p signalPolicy) Admit(ctx context.Context, would Proposal) Verdict {
 	}
 	v := bySignals(ctx, would.Event, would.parts)
 	if v.held&deletePart != 0 {
-		p.held.Store(true)
+		p.unfinished.Store(true)
 	}
 	return v
 }
@@ -146,7 +146,7 @@ func (p requiredPolicy) Admit(ctx context.Context, would Proposal) (v Verdict) {
 		return Deny(err)
 	}
 	if v.held != 0 {
-		p.held.Store(true)
+		p.unfinished.Store(true)
 	}
 	return v
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
@@ -131,22 +129,12 @@ func (f *Framework) readLive(ctx context.Context, key informer.Key, s seen) (now
 	return now, exists, same, err
 }
 
-// concluded returns res, or a Waiting result if the confirmation found the object outdated.
-func (r *reconciliation) concluded(res result) result {
+// unlessOutdated returns res, or a Waiting result if the confirmation found the object outdated.
+func (r *reconciliation) unlessOutdated(res result) result {
 	r.live.mu.Lock()
 	defer r.live.mu.Unlock()
 	if r.live.outdated != "" {
 		return result{reconciliation: r, outcome: Waiting, reason: r.live.outdated}
-	}
-	return res
-}
-
-// conflicting turns a result after which the reconciliation must restart into a conflict, for
-// callers that retry by themselves.
-func (f *Framework) conflicting(s subject, res result) result {
-	if res.reason == reasonReplaced || res.reason == reasonOutdated {
-		res.outcome, res.reason = Failed, ""
-		res.err = apierrors.NewConflict(schema.GroupResource{Resource: f.source.Name()}, keyString(s.key), ErrOutdated)
 	}
 	return res
 }

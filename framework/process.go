@@ -184,8 +184,9 @@ type reconciliation struct {
 	event   event
 	// plans is true for a plan.
 	plans bool
-	// held is set when the gate has held something that the reconciliation needs to finish.
-	held atomic.Bool
+	// unfinished is set when the gate has held something that must be done before the object is done.
+	// Updates that a signal forbids need not be done.
+	unfinished atomic.Bool
 	// requeuedBy is the resource that requested the next requeue, the earliest if several did.
 	requeuedBy string
 	// first is the scope of the first resource. Mostly there is only one resource.

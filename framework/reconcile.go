@@ -126,7 +126,7 @@ func (f *Framework) update(ctx context.Context, s subject) result {
 		// The object may be newer than before. The set must match the object that it runs with.
 		set, err = f.resourceSet(r, obj)
 		if IsNoResourceSet(err) && !held {
-			if err := f.removeFinalizer(r, obj); err != nil {
+			if err := f.removeOwnFinalizers(r, obj); err != nil {
 				return result{reconciliation: r, outcome: Failed, err: r.errorf("remove finalizer: %w", err)}
 			}
 		}
@@ -138,7 +138,7 @@ func (f *Framework) update(ctx context.Context, s subject) result {
 		return result{reconciliation: r, outcome: Failed, err: err}
 	}
 	_, res := f.runResourceSet(r, set, obj)
-	return r.concluded(res)
+	return r.unlessOutdated(res)
 }
 
 // runResourceSet initialises the context and runs the resources of a set. It returns the
@@ -161,7 +161,7 @@ func (f *Framework) runResourceSet(r *reconciliation, set *ResourceSet, obj any)
 		res.outcome, res.err = Failed, err
 	case reconciliationcanceledcontext.IsCanceled(r):
 		res.outcome = Canceled
-	case r.held.Load():
+	case r.unfinished.Load():
 		res.outcome = Waiting
 	}
 	return ctx, res

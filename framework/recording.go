@@ -219,7 +219,7 @@ func (f *Framework) recordOf(key informer.Key, res result) *Record {
 
 // signalsOf returns the signals that were set, in words.
 func signalsOf(r *reconciliation) []string {
-	if !r.IsAnySet() && !r.held.Load() {
+	if !r.IsAnySet() && !r.unfinished.Load() {
 		return nil
 	}
 	var signals []string
@@ -230,7 +230,7 @@ func signalsOf(r *reconciliation) []string {
 	}
 	note(reconciliationcanceledcontext.IsCanceled(r), "reconciliation cancelled")
 	note(finalizerskeptcontext.IsKept(r), "finalizers kept")
-	note(r.held.Load(), "a change is held")
+	note(r.unfinished.Load(), "a change is held")
 	note(updatenecessarycontext.IsUpdateNecessary(r), "update necessary")
 	if after, ok := requeuecontext.After(r); ok {
 		note(true, "look again after "+after.String())

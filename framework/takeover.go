@@ -115,7 +115,7 @@ func (f *Framework) takeOver(ctx context.Context) {
 		}
 		for _, key := range slices.Concat(f.tombstones.gone.Keys(), f.Keys()) {
 			if gained(key) {
-				f.queue.Add(key, queue.Backlog, reason{Trigger: Trigger{Cause: CauseBacklog, Source: f.source.Name()}})
+				f.queue.Add(key, queue.Backlog, byTakeover(f.source.Name()))
 			}
 		}
 	}

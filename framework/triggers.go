@@ -18,7 +18,8 @@ const (
 	CauseBacklog Cause = "backlog"
 	// CauseResync is an object that is reconciled from time to time although it did not change.
 	CauseResync Cause = "resync"
-	// CauseRetry is an earlier reconciliation that failed, or a deletion that waits.
+	// CauseRetry is an earlier reconciliation that failed, or is not finished: a deletion that waits,
+	// a change that a Policy holds, or an object that had changed meanwhile.
 	CauseRetry Cause = "retry"
 	// CauseRequeue is a resource, or a caller of EnqueueAfter, that requested a requeue.
 	CauseRequeue Cause = "requeue"
@@ -76,6 +77,11 @@ func byEvent(source string, e informer.Event, watched informer.Key) (queue.Lane,
 		t.Cause = CauseBacklog
 	}
 	return queue.Backlog, reason{Trigger: t}
+}
+
+// byTakeover returns the reason for a key that is gained from another process.
+func byTakeover(source string) reason {
+	return reason{Trigger: Trigger{Cause: CauseBacklog, Source: source}}
 }
 
 // reason is why a key waits, and the reconciliation that caused it.

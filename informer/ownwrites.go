@@ -12,12 +12,17 @@ import (
 	"github.com/operatorkit/operatorkit/context/ownwritescontext"
 )
 
-// Own writes. The answer to a write goes into the store at once, with an event, unless the store
-// already has this version or a newer one. The watch shows the same version later, when it is
-// already known. The event, from either of the two, is a write's own if the write made its version
-// directly on top of the version that the store had. Otherwise the event includes a change by
-// another client that the source has not shown, and it wakes every key. That is why no list of
-// written versions is needed.
+// Own writes. The answer to a write goes into the store at once, with an event. When the watch shows
+// the same version later, nothing happens. If the watch is faster, its event is the one, and the
+// answer does nothing.
+//
+// This event is caused by the write (result.caused) if the write made its version directly on top of
+// the version that the store had before. Otherwise the event also shows a change by another client.
+//
+// The data comes from four places: the Author from the context of the reconciliation
+// (framework/extras.go); the Write and the version on which it was made from the transport (Begin,
+// called in writes.go); the Writes that are not answered yet, by key, from the Hub, which attaches
+// them to each event (Event.open); the version that the store had before from the Feed (Event.before).
 
 // Author identifies the reconciliation of a key in a framework that writes. The events of its
 // writes are not a reason to reconcile the key there again, see [Event.Wake]. It is safe for
@@ -31,7 +36,7 @@ type Author struct {
 
 	mu     sync.Mutex
 	kept   bool
-	passed func()
+	ignored func()
 }
 
 // AuthorKey is the context key of the *Author of a reconciliation.
@@ -47,11 +52,11 @@ func AuthorOf(ctx context.Context) *Author {
 // again.
 func (a *Author) KeepOwn() {
 	a.mu.Lock()
-	passed := a.passed
-	a.kept, a.passed = true, nil
+	ignored := a.ignored
+	a.kept, a.ignored = true, nil
 	a.mu.Unlock()
-	if passed != nil {
-		passed()
+	if ignored != nil {
+		ignored()
 	}
 }
 
@@ -59,13 +64,13 @@ func (a *Author) is(framework any, key Key) bool {
 	return a != nil && a.Framework == framework && a.Key == key
 }
 
-// pass ignores the event of an own write, unless the author keeps them. It remembers only one of
-// them, which is enough for KeepOwn.
-func (a *Author) pass(wake func()) {
+// ignoreOwn does not call wake, which is for the event of an own write, but remembers it for KeepOwn.
+// If the author keeps its own writes already, it calls wake. One remembered wake is enough.
+func (a *Author) ignoreOwn(wake func()) {
 	a.mu.Lock()
 	kept := a.kept
-	if !kept && a.passed == nil {
-		a.passed = wake
+	if !kept && a.ignored == nil {
+		a.ignored = wake
 	}
 	a.mu.Unlock()
 	if kept {
@@ -87,7 +92,7 @@ func (e Event) Wake(framework any, key Key, wake func()) {
 			return
 		}
 		if result.caused(e) {
-			w.author.pass(wake)
+			w.author.ignoreOwn(wake)
 			return
 		}
 	}

@@ -60,7 +60,7 @@ func TestAConcluderRunsLastAndKnowsHowTheReconciliationWent(t *testing.T) {
 	}{
 		"success":          {before: []framework.Resource{keep}, want: []string{"success false <nil>"}},
 		"an error":         {before: []framework.Resource{failing("first", errBoom), skip}, want: []string{"error false update " + fmt.Sprintf(boom, "ensure created")}},
-		"a panic":          {before: []framework.Resource{panics, skip}, want: []string{"error false update " + strings.TrimSuffix(fmt.Sprintf(boom, "ensure created: panic"), "boom") + "value of type string in " + here + "TestAConcluderRunsLastAndKnowsHowTheReconciliationWent.func4 (conclude_test.go:55)"}},
+		"a panic":          {before: []framework.Resource{panics, skip}, want: []string{"error false update " + strings.TrimSuffix(fmt.Sprintf(boom, "ensure created: panic"), "boom") + "value of type string in " + here + "TestAConcluderRunsLastAndKnowsHowTheReconciliationWent.func4 (concluder_test.go:55)"}},
 		"a deletion":       {before: []framework.Resource{skip}, deleted: true, want: []string{"success true <nil>"}},
 		"one that waits":   {before: []framework.Resource{keep}, deleted: true, want: []string{"waiting true <nil>"}},
 		"one that fails":   {before: []framework.Resource{failing("first", errBoom)}, deleted: true, want: []string{"error true delete " + fmt.Sprintf(boom, "ensure deleted")}},

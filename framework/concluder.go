@@ -59,7 +59,7 @@ func ConclusionOf(ctx context.Context) Conclusion {
 	c := Conclusion{Outcome: Succeeded, Err: r.failure, Deleting: r.event == deleteEvent}
 	if r.in != nil {
 		before, _ := r.in.failures.Get(r.key)
-		c.Lasting = before.conflicts+1 >= toldConflicts
+		c.Lasting = before.conflicts+1 >= reportedConflicts
 	}
 	switch {
 	case c.Err != nil:

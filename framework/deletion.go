@@ -34,7 +34,7 @@ func (f *Framework) reconcileDeletion(ctx context.Context, s subject) result {
 }
 
 // delete runs the resources for an object that is being deleted or gone. A deletion that a resource
-// cancelled, or that was refused, is waiting: it is tried again. The object is given away.
+// cancelled, or that was refused, is waiting and is retried. delete takes ownership of the object.
 func (f *Framework) delete(ctx context.Context, s subject) result {
 	s.event = deleteEvent
 	r := f.newReconciliation(ctx, s)
@@ -54,8 +54,8 @@ func (f *Framework) delete(ctx context.Context, s subject) result {
 	return r.unlessOutdated(res)
 }
 
-// finishDeletion takes the finalizer off an object whose deletion has been processed with the given
-// result, or the object out of its source.
+// finishDeletion removes the finalizer of an object whose deletion has been processed with the given
+// result, or removes the object from a source without finalizers.
 func (f *Framework) finishDeletion(ctx context.Context, s subject, res result) result {
 	ctx = res.inSpan(ctx)
 	var err error
@@ -73,7 +73,7 @@ func (f *Framework) finishDeletion(ctx context.Context, s subject, res result) r
 	return res
 }
 
-// reconcileTombstones processes the deletions of objects that are not in the source any more, and
+// reconcileTombstones processes the deletions of objects that are no longer in the source, and
 // returns the result of the last one.
 func (f *Framework) reconcileTombstones(ctx context.Context, e *waiting) (res result) {
 	key := e.Key
@@ -97,16 +97,16 @@ func (f *Framework) reconcileTombstones(ctx context.Context, e *waiting) (res re
 	}
 }
 
-// hasSuccessor tells whether another object has, or had, the name of one that is gone. It waits for
-// the deletion of the first, and must not wait for ever.
+// hasSuccessor reports whether another object has, or had, the name of an object that is gone. The
+// successor is not reconciled before the deletion of the first is processed or given up.
 func (f *Framework) hasSuccessor(key informer.Key) bool {
 	gone, _ := f.tombstones.gone.Get(key)
 	_, exists, _ := f.source.Get(key)
 	return exists || len(gone) > 1
 }
 
-// reconcileGone processes one object that is not in the source any more: it was deleted, or it is
-// not selected any more.
+// reconcileGone processes one object that is no longer in the source: it was deleted, or is no longer
+// selected.
 func (f *Framework) reconcileGone(ctx context.Context, key informer.Key, last tombstone) result {
 	s := subject{event: deleteEvent, key: key, obj: last.obj}
 	succeeded := false
@@ -142,9 +142,9 @@ func (f *Framework) reconcileGone(ctx context.Context, key informer.Key, last to
 	return res
 }
 
-// reconcileMissing takes the finalizer off an object that exists but is no longer selected: it belongs
-// to somebody else now. A deletion that waits for us is processed first. One that is selected all the
-// same comes back to the source.
+// reconcileMissing removes the finalizer of an object that exists but is no longer selected. If the
+// object is being deleted, its deletion is processed first. An object that the API server selects,
+// although the source lacks it, is waited for.
 func (f *Framework) reconcileMissing(ctx context.Context, key informer.Key, now any) result {
 	if selector, ok := f.live.(informer.LiveSelector); ok {
 		selected, err := selector.SelectsLive(ctx, now)
@@ -175,8 +175,8 @@ func (f *Framework) reconcileMissing(ctx context.Context, key informer.Key, now 
 }
 
 // reconcileRevived reconciles an object whose deletion has been processed, and that the source shows
-// as if nobody deleted it. Mostly its end is late, and there is nothing to do. But the deletion may have
-// been taken back, or another object have the name where nothing tells lives apart.
+// without a deletion. Mostly the source is late, and there is nothing to do. But the deletion may have
+// been revoked, or a new object may have the name in a source whose objects have no UID.
 func (f *Framework) reconcileRevived(ctx context.Context, s subject) result {
 	ended := result{outcome: Ignored, reason: reasonProcessed}
 	if f.live == nil {
@@ -193,16 +193,16 @@ func (f *Framework) reconcileRevived(ctx context.Context, s subject) result {
 	return f.reconcileSubject(ctx, s)
 }
 
-// usesFinalizer tells whether the framework puts finalizers on its objects.
+// usesFinalizer reports whether the framework puts finalizers on its objects.
 func (f *Framework) usesFinalizer() bool { return f.finalizers != nil && !f.config.DisableFinalizer }
 
-// needsFinalizer tells whether an object lacks the finalizer, or has former ones.
+// needsFinalizer reports whether an object lacks the finalizer, or has former ones.
 func (f *Framework) needsFinalizer(obj any) bool {
 	return f.usesFinalizer() && (!f.has(obj, f.finalizer) || len(f.formerFinalizersOn(obj)) > 0)
 }
 
-// ensureFinalizer puts the finalizer on an object that needs it, in place of former ones, and returns
-// the object as it is then.
+// ensureFinalizer adds the finalizer to an object, removes former ones, and returns the new state of
+// the object.
 func (f *Framework) ensureFinalizer(ctx context.Context, key informer.Key, obj any) (any, error) {
 	if !f.has(obj, f.finalizer) {
 		var err error
@@ -228,7 +228,7 @@ func (f *Framework) ensureFinalizer(ctx context.Context, key informer.Key, obj a
 	return now, err
 }
 
-// hasFinalizer tells whether an object has a finalizer of the framework, be it a former one.
+// hasFinalizer reports whether an object has the finalizer of the framework, or a former one.
 func (f *Framework) hasFinalizer(obj any) bool {
 	return f.has(obj, f.finalizer) || len(f.formerFinalizersOn(obj)) > 0
 }
@@ -248,7 +248,7 @@ func (f *Framework) formerFinalizersOn(obj any) (former []string) {
 	return former
 }
 
-// removeOwnFinalizers takes the finalizer off an object, and former ones.
+// removeOwnFinalizers removes the finalizer of the framework, and former ones.
 func (f *Framework) removeOwnFinalizers(ctx context.Context, obj any) error {
 	return f.removeFinalizers(ctx, obj, append(f.formerFinalizersOn(obj), f.finalizer))
 }

@@ -88,8 +88,8 @@
 //     causes no error: it is retried every 30 seconds.
 //   - A panic in a resource is an error of the object. The error reports the type and place of the
 //     panic but not its text, which may quote a Secret. The library never ends the process. Only
-//     runtime.Goexit is not handled: it ends one worker, and its object is not retried before its
-//     next change.
+//     runtime.Goexit is not handled: it ends one worker, and the object that the worker reconciled is
+//     not retried before its next change.
 //   - Deletion happens. With a finalizer (the default), EnsureDeleted of all resources has
 //     succeeded before the finalizer is removed, across restarts. Without one, EnsureDeleted is
 //     called with the last known state, for deletions seen while running.

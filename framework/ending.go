@@ -13,9 +13,9 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// toldConflicts is the number of consecutive conflicts from which on they are logged. The next try
-// resolves a shorter series.
-const toldConflicts = 5
+// reportedConflicts is the number of consecutive conflicts from which on conflicts are logged. A
+// shorter series is normal: the next try usually succeeds.
+const reportedConflicts = 5
 
 // ending is the end of a reconciliation, as far as it matters for the next one.
 type ending struct {
@@ -78,7 +78,7 @@ func decide(e ending) decision {
 		d.again, d.pause, d.count.retries = atNextChange, 0, false
 	case IsConflict(e.err):
 		d.conflicts = e.conflicts + 1
-		d.tell = d.conflicts >= toldConflicts
+		d.tell = d.conflicts >= reportedConflicts
 		d.count = counts{conflicts: true}
 	case every(e.err, isTerminatingNamespace):
 		d.again, d.pause, d.tell, d.count = afterPause, terminatingPause, false, counts{}
@@ -172,7 +172,7 @@ func (f *Framework) schedule(key informer.Key, d decision, by requester) (next t
 func (f *Framework) tellFailure(key informer.Key, res result, d decision, next time.Duration) {
 	err := res.err
 	if d.conflicts > 0 {
-		err = fmt.Errorf("%w (%d times in a row or more: metadata.managedFields of the object says who else writes it)", err, toldConflicts)
+		err = fmt.Errorf("%w (%d times in a row or more: metadata.managedFields of the object says who else writes it)", err, reportedConflicts)
 	}
 	fields := []any{"error", err.Error()}
 	if res.reconciliation != nil {

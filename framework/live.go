@@ -13,7 +13,7 @@ import (
 )
 
 // ErrOutdated is in the chain of the error of [Confirm].
-var ErrOutdated = errors.New("the object is not any more what the reconciliation has it for")
+var ErrOutdated = errors.New("the object changed since this reconciliation read it")
 
 // Confirm does a live read of the object of a reconciliation. It makes sure that the object has not
 // changed since this reconciliation read it: the same object in the same version or, in a deletion,

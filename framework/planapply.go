@@ -121,8 +121,8 @@ func (f *Framework) ApplyPlan(ctx context.Context, saved *plan.Plan) error {
 // approval lets a reconciliation do what a plan describes, and nothing else.
 type approval struct{ plan *plan.Plan }
 
-// Admit denies changes that are not in the plan. A resource that is a part of another one is
-// compared as a part of it. A Concluder is not compared.
+// Admit denies changes that are not in the plan. The steps of a CRUD
+// resource inside another resource are compared as changes of the outer one. A Concluder is not compared.
 func (a *approval) Admit(ctx context.Context, p Proposal) Verdict {
 	s := scopeOf(ctx)
 	if s.concludes || !p.plain && (!s.crud || s.resource != p.Resource) {

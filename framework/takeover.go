@@ -11,18 +11,18 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// takeover keeps a framework from acting on an old state when it takes objects over from another
-// process, that is when it begins and when it gets more of them from another replica: the other one
-// may have acted on newer states than those that the source holds. So the source is compared with
-// what there is (informer.Comparer), and a key that differs waits for its event. Nothing is compared
-// where the source can't.
+// takeover keeps a framework from acting on an old state when it adopts objects from another process:
+// at its start, and when it gains objects from another replica. The other process may have acted on
+// newer states than the source holds. So the source is compared with the existing objects
+// (informer.Comparer), and a key that differs waits for its event. A source that can't compare is
+// trusted.
 type takeover struct {
 	mu sync.Mutex
-	// due are the parts of the objects that are still to be compared. Nothing is done for them.
+	// due are the parts of the objects that are not compared yet. They are not reconciled.
 	due []takenPart
 	// more has a value when there may be more of them.
 	more chan struct{}
-	// behind is what the source has yet to tell of single keys.
+	// behind are the keys whose event the source has yet to deliver.
 	behind keyed.Map[informer.Lag]
 }
 
@@ -39,7 +39,7 @@ func newTakeover() *takeover {
 	return &takeover{due: []takenPart{{has: everything, queued: true}}, more: make(chan struct{}, 1)}
 }
 
-// add has a part of the objects compared, and then reconciled.
+// add adds a part of the objects, to be compared and then reconciled.
 func (t *takeover) add(p takenPart) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -56,14 +56,14 @@ func (t *takeover) parts() []takenPart {
 	return slices.Clone(t.due)
 }
 
-// isDue tells whether a key is still to be compared.
+// isDue reports whether a key is not compared yet.
 func (t *takeover) isDue(key informer.Key) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.ContainsFunc(t.due, func(p takenPart) bool { return p.has(key) })
 }
 
-// died notes the end of an object, and tells whether it had come before the object was taken over.
+// died records the end of an object, and reports whether it ended before this process adopted it.
 func (t *takeover) died(key informer.Key, obj any) (before bool) {
 	lag, known := t.behind.Get(key)
 	if known && lag.UID == uidOf(obj) {
@@ -76,8 +76,8 @@ func (t *takeover) died(key informer.Key, obj any) (before bool) {
 // comparePause is the time between two tries to compare.
 const comparePause = time.Second
 
-// takeOver compares all parts that are due, and has their keys reconciled. What fails is tried again
-// until ctx ends.
+// takeOver compares all parts that are due, and enqueues their keys. It retries failures until ctx
+// ends.
 func (f *Framework) takeOver(ctx context.Context) {
 	told := ""
 	for ctx.Err() == nil {
@@ -121,7 +121,7 @@ func (f *Framework) takeOver(ctx context.Context) {
 	}
 }
 
-// takeOverMore takes over what is added while the framework works.
+// takeOverMore calls takeOver for parts that are added while the framework works.
 func (f *Framework) takeOverMore(ctx context.Context) {
 	for {
 		select {
@@ -133,7 +133,7 @@ func (f *Framework) takeOverMore(ctx context.Context) {
 	}
 }
 
-// compare finds out of which keys the source has yet to tell.
+// compare finds the keys whose event the source has yet to deliver.
 func (f *Framework) compare(ctx context.Context, has func(key informer.Key) bool) error {
 	switch source := f.source.(type) {
 	case informer.CatchUpper:
@@ -148,7 +148,7 @@ func (f *Framework) compare(ctx context.Context, has func(key informer.Key) bool
 	return nil
 }
 
-// waitsForSource tells whether a key has to wait until the source has told of it.
+// waitsForSource reports whether a key waits for its event.
 func (f *Framework) waitsForSource(key informer.Key) bool {
 	if f.takeover.isDue(key) {
 		return true
@@ -160,7 +160,7 @@ func (f *Framework) waitsForSource(key informer.Key) bool {
 	return err == nil && f.takeover.isBehind(key, obj, exists)
 }
 
-// isBehind tells whether the source has yet to tell of a key, of which it holds that object now.
+// isBehind reports whether the source, which holds obj now, has yet to deliver the event of a key.
 func (t *takeover) isBehind(key informer.Key, obj any, exists bool) bool {
 	lag, known := t.behind.Get(key)
 	switch {

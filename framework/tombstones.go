@@ -9,13 +9,13 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// tombstones remembers objects that are gone until their deletion has been processed, and which
-// deletions have been. It lives in memory: what has to hold across restarts needs a finalizer.
+// tombstones remembers objects that are gone until their deletion has been processed, and deletions
+// that have been processed. It is lost at a restart: only a finalizer survives that.
 type tombstones struct {
-	// gone are the objects that are gone, for each key the one that has been gone longest first.
+	// gone are the objects that are gone, by key, in the order of their ends.
 	gone keyed.Map[[]tombstone]
-	// processed holds the objects whose deletion has been processed while they still exist, because
-	// somebody else's finalizer holds them or because the event of their end has not arrived yet.
+	// processed are the objects whose deletion has been processed while they still exist: they have
+	// another finalizer, or the event of their end has not arrived yet.
 	processed keyed.Map[types.UID]
 }
 
@@ -23,7 +23,7 @@ type tombstones struct {
 type tombstone struct {
 	// obj is its last known state.
 	obj any
-	// before is true if its end may have come before the framework took it over from another process.
+	// before is true if it may have ended before this process adopted it from another one.
 	before bool
 }
 
@@ -69,7 +69,7 @@ func (t *tombstones) drop(key informer.Key, last tombstone) {
 // or the deletion is taken back.
 func (t *tombstones) markProcessed(key informer.Key, obj any) { t.processed.Set(key, uidOf(obj)) }
 
-// isProcessed tells whether the deletion of exactly this object has been processed.
+// isProcessed reports whether the deletion of exactly this object has been processed.
 func (t *tombstones) isProcessed(key informer.Key, obj any) bool {
 	uid, ok := t.processed.Get(key)
 	return ok && uid == uidOf(obj)

@@ -25,7 +25,7 @@ func (f *Framework) traced(ctx context.Context, r *reconciliation) context.Conte
 	)}
 	if why, waited := r.reason(); why != nil {
 		options = append(options, trace.WithNewRoot(), trace.WithAttributes(
-			attribute.StringSlice("operatorkit.triggers", told(why)),
+			attribute.StringSlice("operatorkit.triggers", triggersOf(why)),
 			attribute.Int("operatorkit.trigger_count", why.Count),
 			attribute.Float64("operatorkit.queue_wait_seconds", waited.Seconds()),
 		))
@@ -34,8 +34,8 @@ func (f *Framework) traced(ctx context.Context, r *reconciliation) context.Conte
 	return ctx
 }
 
-// told returns the triggers of a waiting key, in words.
-func told(why *waiting) (words []string) {
+// triggersOf returns the triggers of a waiting key, in words.
+func triggersOf(why *waiting) (words []string) {
 	for _, because := range why.Why {
 		words = append(words, because.String())
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/giantswarm/micrologger"
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -26,7 +28,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/internal/faults"
-	"github.com/operatorkit/operatorkit/operator/logging"
+	"github.com/operatorkit/operatorkit/internal/liblog"
 )
 
 // The defaults of a LeaderElectionConfig, which are those of Kubernetes' own components.
@@ -215,7 +217,12 @@ func (e *election) lead(ctx context.Context, work func(context.Context) error) e
 
 	// The election continues while the work is being stopped: its end would be the end of the
 	// lease.
-	electing, stopElecting := context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), logging.Logr(e.logger)))
+	stopped, stopElecting := context.WithCancel(context.WithoutCancel(ctx))
+	electing := klog.NewContext(stopped, logr.FromSlogHandler(liblog.Handler(e.logger, func(_ *slog.Record, write func()) {
+		if stopped.Err() == nil { // Otherwise a request failed because it was stopped.
+			write()
+		}
+	})))
 	defer stopElecting()
 	working, stopWork := context.WithCancelCause(ctx)
 	defer stopWork(nil)

@@ -1,21 +1,25 @@
-// Package slots decides which of several replicas works on which objects. It sends no requests and reads no clocks.
+// Package slots decides which of several replicas works on which objects. It sends no requests and
+// reads no clocks.
 //
-// Objects are divided into [Count] slots by their namespace, or by their name if they have none. What the
-// replicas know is a [Ring]: the replicas that exist, and who holds each slot. It is kept in Leases, one for
-// each replica and one for each slot, which are written by compare-and-swap only:
+// Objects are divided into [Count] slots by their namespace, or by their name if they have none. A
+// [Ring] is what the replicas know: which replicas exist, and which of them holds each slot. It is
+// stored in Leases, one for each replica and one for each slot. The Leases are written by
+// compare-and-swap only:
 //
-//	claim      a replica writes itself as the next holder, and begins to list the objects of the slot
+//	claim      a replica writes itself as the next holder, and starts to list the objects
 //	ready      it has listed them
-//	release    the holder begins nothing more in the slot, finishes what is under way, and makes the next one the holder
+//	release    the holder starts no more work, finishes its work, and passes the slot on
 //	take       a replica makes itself the holder of a slot whose holder does not exist
 //
 // # Promises
 //
-//   - Who may work in a slot follows from its Lease alone ([Ring.Owned]): its holder, until the next one is ready.
-//     Every write of a slot follows from the state that it replaces, so a replica may act on an old state: its write
-//     is refused.
-//   - A replica never exists again once its Lease is gone. A Lease that has expired is deleted, if nobody has renewed
-//     it, before its slots are taken. By then the fence of the replica is closed.
-//   - Every replica computes the same distribution, and writes its own part of it. There is no leader.
+//   - The Lease of a slot alone decides which replica may work in it ([Ring.Owned]): the holder,
+//     until the next holder is ready. Every write of a slot depends on the state that it replaces.
+//     A replica may therefore act on an old state: its write is refused.
+//   - A replica never exists again once its Lease is gone. An expired Lease is deleted, unless it
+//     was renewed, before the slots of its replica are taken. By then the fence of the replica is
+//     closed.
+//   - Every replica computes the same distribution, and writes its own part of it. No replica
+//     leads.
 //   - No slot moves unless its holder leaves, or has at least two slots more than another replica.
 package slots

@@ -2,26 +2,28 @@ package slots
 
 import "sync"
 
-// Part is which slots a replica has.
+// Part is the slots of a replica.
 type Part struct {
-	// Owned are those in which it may begin work, and Releasing those that it is about to pass to
-	// another replica. Held are these, and those that it is about to get.
+	// Owned are the slots in which the replica may start work. Releasing are the slots that it is
+	// about to pass to another replica. Held are all of these, and the slots that the replica is
+	// about to get.
 	Owned, Releasing, Held Set
 }
 
-// Holder knows in which slots a replica may begin work, and in which work is under way. It is safe for concurrent use.
+// Holder records in which slots a replica may start work, and in which work is under way. It is
+// safe for concurrent use.
 type Holder struct {
 	mu   sync.Mutex
 	part Part
-	// passed are the slots of part.Releasing in which nothing begins any more.
+	// passed are the slots of part.Releasing in which no work may start.
 	passed Set
 	busy   [Count]int
-	// idle is called when the last work has ended in a slot that is not owned any more.
+	// idle is called when the last work has ended in a slot that is not owned.
 	idle func()
 }
 
-// NewHolder returns a holder that owns nothing. idle is called, without a lock, when the last work has ended in a slot
-// that is not owned any more.
+// NewHolder returns a Holder that owns nothing. idle is called, without a lock, when the last work
+// has ended in a slot that is not owned.
 func NewHolder(idle func()) *Holder { return &Holder{idle: idle} }
 
 // Have replaces the part.
@@ -38,9 +40,9 @@ func (h *Holder) Part() Part {
 	return h.part
 }
 
-// Begin begins work in a slot, until End, and reports whether that is allowed. Work that only finishes
-// earlier work is also allowed in slots that are being released, until they are passed to the next
-// holder. A slot can have several works at once.
+// Begin starts work in a slot, until End, and reports whether that is allowed. Work that only
+// finishes earlier work is also allowed in slots that are being released, until they are passed to
+// the next holder. A slot can have several works at once.
 func (h *Holder) Begin(slot int, finishing bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -51,7 +53,7 @@ func (h *Holder) Begin(slot int, finishing bool) bool {
 	return true
 }
 
-// End ends what Begin has begun.
+// End ends work that Begin has started.
 func (h *Holder) End(slot int) {
 	h.mu.Lock()
 	h.busy[slot]--
@@ -62,8 +64,8 @@ func (h *Holder) End(slot int) {
 	}
 }
 
-// Pass reports whether a slot that is being released can be passed to the next holder, because no work
-// is under way in it. Then no work begins in the slot until this replica owns it again.
+// Pass reports whether a slot that is being released can be passed to the next holder, because no
+// work is under way in it. If so, no work starts in the slot until this replica owns it again.
 func (h *Holder) Pass(slot int) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

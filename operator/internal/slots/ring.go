@@ -6,33 +6,35 @@ import (
 	"slices"
 )
 
-// Slot is what the Lease of a slot says.
+// Slot is the content of the Lease of a slot.
 type Slot struct {
-	// Holder is the replica that works in the slot. It is empty if there was none yet.
+	// Holder is the replica that works in the slot. It is empty before the first one.
 	Holder string
-	// Next is the replica that is to hold it. Ready says that it has listed the objects.
+	// Next is the replica that is to hold the slot. Ready is true once Next has listed the objects.
 	Next  string
 	Ready bool
-	// Written orders slots by when their Leases were written: of several slots, the one written first moves first.
+	// Written orders slots by when their Leases were written. The slot written first moves first.
 	Written uint64
-	// Barred is true of a slot whose Lease somebody has deleted: its holder may not know that yet, and nobody claims it.
+	// Barred is true if the Lease of the slot was deleted. No replica claims the slot, because its
+	// holder may not know of the deletion yet.
 	Barred bool
 }
 
-// Replica is what the Lease of a replica says.
+// Replica is the content of the Lease of a replica.
 type Replica struct {
-	// Version is that of the program. The newest one is that of the replica that has joined last.
+	// Version is the version of the program. The newest version is the one of the replica that
+	// joined last.
 	Version string
 	Joined  int64
-	// Able says that it can work in what it gets: the sources of all its frameworks are synced.
+	// Able is true if the replica can work: the sources of all its frameworks are synced.
 	Able bool
-	// Leaving says that it is about to end.
+	// Leaving is true if the replica is about to end.
 	Leaving bool
-	// Used are the slots in which it knows objects.
+	// Used are the slots in which the replica knows objects.
 	Used Set
 }
 
-// Ring is what a replica knows of all replicas and slots.
+// Ring is a replica's view of all replicas and slots.
 type Ring struct {
 	Slots    [Count]Slot
 	Replicas map[string]Replica
@@ -44,7 +46,7 @@ type Write struct {
 	To   Slot
 }
 
-// Owned returns the slots in which a replica may begin work.
+// Owned returns the slots in which a replica may start work.
 func (r *Ring) Owned(replica string) (owned Set) {
 	for i, s := range r.Slots {
 		if s.Holder == replica && !s.Barred && !s.released() {
@@ -54,7 +56,7 @@ func (r *Ring) Owned(replica string) (owned Set) {
 	return owned
 }
 
-// Releasing returns the slots that a replica holds, and in which it only finishes work.
+// Releasing returns the slots that a replica holds, but in which it only finishes work.
 func (r *Ring) Releasing(replica string) (releasing Set) {
 	for i, s := range r.Slots {
 		if s.Holder == replica && !s.Barred && s.released() {
@@ -64,10 +66,10 @@ func (r *Ring) Releasing(replica string) (releasing Set) {
 	return releasing
 }
 
-// released reports whether the holder begins nothing more in the slot.
+// released reports whether the holder may start no more work in the slot.
 func (s Slot) released() bool { return s.Next != "" && s.Ready }
 
-// Held returns the slots of which a replica has to know the objects: those that it holds or is to hold.
+// Held returns the slots that a replica holds or is to hold. The replica must know their objects.
 func (r *Ring) Held(replica string) (held Set) {
 	for i, s := range r.Slots {
 		if !s.Barred && (s.Holder == replica || s.Next == replica) {
@@ -77,13 +79,14 @@ func (r *Ring) Held(replica string) (held Set) {
 	return held
 }
 
-// Complete reports whether there is a replica for each slot that may begin work in it.
+// Complete reports whether each slot has a replica that may start work in it.
 func (r *Ring) Complete() bool {
 	return !slices.ContainsFunc(r.Slots[:], func(s Slot) bool { return s.Barred || s.released() || !r.exists(s.Holder) })
 }
 
-// Writes returns what a replica has to write next. listed are the slots of which it has listed the objects, and pass
-// reports whether a slot can be passed to the next holder; it is called only for slots that the replica does not own.
+// Writes returns the slots that a replica has to write now. listed are the slots that it has listed
+// the objects of. pass reports whether a slot can be passed to the next holder, and is called only
+// for slots that the replica does not own.
 func (r *Ring) Writes(replica string, listed Set, pass func(slot int) bool) (writes []Write) {
 	claims := r.claims()
 	for i, s := range r.Slots {
@@ -91,7 +94,7 @@ func (r *Ring) Writes(replica string, listed Set, pass func(slot int) bool) (wri
 		switch {
 		case s.Barred:
 		case s.Holder == replica && s.Next != "" && !r.stays(s.Next):
-			to = Slot{Holder: replica} // The next one has gone.
+			to = Slot{Holder: replica} // The next holder has gone.
 		case s.Holder == replica && s.released() && pass(i):
 			to = Slot{Holder: s.Next}
 		case s.Next == replica && !r.stays(replica):
@@ -122,7 +125,8 @@ func (r *Ring) stays(replica string) bool {
 	return exists && !known.Leaving
 }
 
-// owner is the replica that holds a slot, or is to hold it, and stays. It is empty if there is none.
+// owner returns the replica that holds a slot, or is to hold it, and stays. It is empty if there is
+// none.
 func (r *Ring) owner(s Slot) string {
 	switch {
 	case r.stays(s.Next):
@@ -133,8 +137,9 @@ func (r *Ring) owner(s Slot) string {
 	return ""
 }
 
-// claims returns the replica that claims a slot, for each slot that is to move. Slots with objects and those without
-// are distributed each by itself: with few namespaces, too, all replicas have as many.
+// claims returns the replica that claims a slot, for each slot that is to move. Slots with objects
+// and slots without are distributed separately, so that all replicas have the same number of slots
+// with objects even with few namespaces.
 func (r *Ring) claims() (claims [Count]string) {
 	staying := slices.DeleteFunc(slices.Sorted(maps.Keys(r.Replicas)), func(name string) bool { return !r.stays(name) })
 	heirs, mixed := r.heirs(staying)
@@ -188,8 +193,8 @@ func (r *Ring) claims() (claims [Count]string) {
 	return claims
 }
 
-// compareMoves orders slots by which of them moves first: the one that was written first. What runs once moves with
-// slot 0, which moves last.
+// compareMoves orders slots by which of them moves first: the one written first. Slot 0 moves last,
+// because what runs only once moves with it.
 func (r *Ring) compareMoves(a, b int) int {
 	if a == 0 || b == 0 {
 		return cmp.Compare(b, a)
@@ -197,9 +202,9 @@ func (r *Ring) compareMoves(a, b int) int {
 	return cmp.Or(cmp.Compare(r.Slots[a].Written, r.Slots[b].Written), cmp.Compare(b, a))
 }
 
-// heirs returns the replicas that may claim something: those that are able to work, or all as long as none is, and of
-// these those of the newest version. mixed is true while replicas of several versions run, as in a rolling update: no
-// slot moves then unless its holder leaves.
+// heirs returns the replicas that may claim slots: those of the newest version, among the replicas
+// that are able to work, or among all if none is able. mixed is true while replicas of several
+// versions run, as in a rolling update. While mixed, a slot moves only if its holder leaves.
 func (r *Ring) heirs(staying []string) (heirs []string, mixed bool) {
 	for _, able := range []bool{true, false} {
 		if heirs = slices.DeleteFunc(slices.Clone(staying), func(name string) bool { return r.Replicas[name].Able != able }); len(heirs) > 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/operatorkit/operatorkit/operator/internal/slots"
 )
 
-// TestNoTwoReplicasMayWriteInASlot has replicas come, work, go, crash and stand still, while watches lag, requests are
-// late, and answers are lost.
+// TestNoTwoReplicasMayWriteInASlot lets replicas join, work, leave, crash and stall, while watches
+// lag, requests are delayed, and answers are lost.
 func TestNoTwoReplicasMayWriteInASlot(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
@@ -25,7 +25,7 @@ func TestNoTwoReplicasMayWriteInASlot(t *testing.T) {
 		}
 		for name, n := range w.nodes {
 			if _, exists := w.replicas[name]; !exists || n.self.Leaving {
-				delete(w.nodes, name) // It ends by itself.
+				delete(w.nodes, name) // It ends on its own.
 				if exists {
 					w.write(event{slot: -1, name: name, gone: true})
 				}
@@ -45,7 +45,7 @@ func TestNoTwoReplicasMayWriteInASlot(t *testing.T) {
 	})
 }
 
-// doSomething is one step of a history. Mostly a replica goes on as it should.
+// doSomething is one step of a history. Mostly a replica continues normally.
 func (w *world) doSomething(t *rapid.T) {
 	if len(w.nodes) < 2 {
 		w.join(rapid.SampledFrom([]string{"1", "2"}).Draw(t, "version"))
@@ -99,12 +99,13 @@ func (w *world) doSomething(t *rapid.T) {
 	}
 }
 
-// checkBalanced fails the test unless each slot has a replica, and replicas have as many as others of each class.
+// checkBalanced fails the test unless each slot has a replica, and the replicas have equal shares
+// of each class.
 func checkBalanced(t interface{ Fatalf(string, ...any) }, w *world) {
 	least, most, all := slots.Count, 0, 0
 	for _, n := range w.nodes {
 		if n.lost {
-			continue // It ends: it was not able to renew its Lease in time.
+			continue // It ends: it did not renew its Lease in time.
 		}
 		owned := n.holder.Part().Owned.Len()
 		least, most, all = min(least, owned), max(most, owned), all+owned
@@ -114,7 +115,7 @@ func checkBalanced(t interface{ Fatalf(string, ...any) }, w *world) {
 	}
 }
 
-// grow has replicas join until there are so many, each after the former one has its part.
+// grow adds replicas up to this number, each after the previous one has its part.
 func (w *world) grow(t *testing.T, replicas int, version string) {
 	t.Helper()
 	for len(w.nodes) < replicas {
@@ -303,7 +304,7 @@ func TestNothingBeginsInASlotThatIsPassedOn(t *testing.T) {
 	if !h.Pass(1) || h.Begin(1, true) {
 		t.Error("something begins in a slot that is passed on")
 	}
-	h.Have(releasing) // The write is not seen yet, or its answer was lost.
+	h.Have(releasing) // The write is not observed yet, or its answer was lost.
 	if h.Begin(1, true) {
 		t.Error("something begins in a slot that may have been passed on")
 	}

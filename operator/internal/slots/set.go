@@ -13,8 +13,8 @@ const Count = 256
 // Of returns the slot of an object by its namespace, or by its name if it has none.
 func Of(namespace, name string) int { return int(Hash(cmp.Or(namespace, name)) >> 56) }
 
-// Hash is the FNV-1a hash of a text, mixed as MurmurHash3 does it (fmix64): similar texts differ in the last bits of
-// FNV-1a only.
+// Hash returns the FNV-1a hash of a text, mixed as in MurmurHash3 (fmix64), because the FNV-1a
+// hashes of similar texts differ only in the last bits.
 func Hash(text string) uint64 {
 	const offset, prime = 14695981039346656037, 1099511628211
 	h := uint64(offset)
@@ -51,7 +51,7 @@ func (s Set) Without(other Set) Set {
 	return s
 }
 
-// Len returns how many slots are in the set.
+// Len returns the number of slots in the set.
 func (s Set) Len() (n int) {
 	for _, word := range s {
 		n += bits.OnesCount64(word)

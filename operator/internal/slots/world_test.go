@@ -8,14 +8,14 @@ import (
 	"github.com/operatorkit/operatorkit/operator/internal/slots"
 )
 
-// The times of the model: an expired Lease is one that was seen unchanged for duration, and a fence closes validity
-// after the last renewal was begun.
+// The times of the model. A Lease expires when it was observed unchanged for duration. A fence
+// closes when validity has passed since the start of the last renewal.
 const (
 	duration = 15
 	validity = 12
 )
 
-// event is a write that the API server has carried out. Its place in the log is its resource version.
+// event is a write that the API server has performed. Its index in the log is its resource version.
 type event struct {
 	slot    int // -1 for a replica
 	state   slots.Slot
@@ -24,16 +24,16 @@ type event struct {
 	gone    bool
 }
 
-// world is an API server, and the replicas that know it by a watch, which lags.
+// world is an API server and its replicas, whose watches lag.
 type world struct {
 	log []event
-	// slots and replicas are the versions that are there now.
+	// slots and replicas are the current versions.
 	slots    [slots.Count]int
 	replicas map[string]int
 	nodes    map[string]*node
 	now      int
 	joined   int
-	// late are requests that were sent and not carried out yet.
+	// late are requests that were sent but not performed yet.
 	late []func()
 }
 
@@ -46,7 +46,8 @@ type node struct {
 	*world
 	name string
 	self slots.Replica
-	// seen is up to where it knows the log. answered are versions of slots that it knows beyond.
+	// seen is the last version in the log that the node has seen. answered are newer versions of
+	// slots that it knows from answers.
 	seen     int
 	answered map[int]int
 	view     [slots.Count]int
@@ -54,7 +55,8 @@ type node struct {
 	holder   *slots.Holder
 	works    []int
 	listed   slots.Set
-	// lease is the version of its own Lease, renewed is when the renewal was begun that it knows to have succeeded.
+	// lease is the version of the node's own Lease. renewed is the start of its last renewal that
+	// succeeded for all it knows.
 	lease, renewed int
 	lost           bool
 }
@@ -87,7 +89,7 @@ func (w *world) write(e event) (version int) {
 	return version
 }
 
-// hear has the watch show so many events more.
+// hear delivers this number of events from the watch.
 func (n *node) hear(events int) {
 	for ; events > 0 && n.seen < len(n.log)-1; events-- {
 		n.seen++
@@ -102,7 +104,7 @@ func (n *node) hear(events int) {
 	}
 }
 
-// ring is what the node knows.
+// ring returns what the node knows.
 func (n *node) ring() *slots.Ring {
 	r := &slots.Ring{Replicas: map[string]slots.Replica{}}
 	for i, version := range n.view {
@@ -115,7 +117,7 @@ func (n *node) ring() *slots.Ring {
 	return r
 }
 
-// renew renews the Lease. reply is false if the answer is lost.
+// renew renews the Lease. If reply is false, the answer is lost.
 func (n *node) renew(reply bool) {
 	switch current, exists := n.replicas[n.name]; {
 	case n.lost:
@@ -123,7 +125,7 @@ func (n *node) renew(reply bool) {
 		n.lost = true
 		n.holder.Have(slots.Part{})
 	case current != n.lease:
-		n.lease = current // An answer was lost: it renews what is there next time.
+		n.lease = current // An answer was lost: it renews the current version next time.
 	default:
 		version := n.write(event{slot: -1, name: n.name, replica: n.self})
 		if reply {
@@ -132,7 +134,7 @@ func (n *node) renew(reply bool) {
 	}
 }
 
-// expire deletes Leases that have expired.
+// expire deletes expired Leases.
 func (n *node) expire() {
 	for name, s := range n.others {
 		if name != n.name && n.now-s.since >= duration && n.replicas[name] == s.version {
@@ -163,7 +165,7 @@ func (n *node) list() {
 	n.self.Used = n.self.Used.And(n.listed)
 }
 
-// fate is what becomes of a request.
+// fate is the outcome of a request.
 type fate int
 
 const (
@@ -173,7 +175,7 @@ const (
 	dropped
 )
 
-// act writes what is to be written next.
+// act writes what the node has to write now.
 func (n *node) act(fateOf func() fate) (writes int) {
 	r := n.follow()
 	if n.lost {
@@ -214,7 +216,7 @@ func (n *node) end() {
 	n.works = n.works[1:]
 }
 
-// working are the slots in which a node may write.
+// working returns the slots in which a node may write.
 func (n *node) working() slots.Set {
 	working := n.holder.Part().Owned
 	for _, slot := range n.works {
@@ -223,7 +225,7 @@ func (n *node) working() slots.Set {
 	return working
 }
 
-// conflict describes a slot in which two replicas may write, and is empty if there is none.
+// conflict describes a slot in which two replicas may write. It is empty if there is none.
 func (w *world) conflict() string {
 	var all slots.Set
 	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
@@ -253,7 +255,8 @@ func slotsOf(s slots.Set) (list []int) {
 	return list
 }
 
-// settle has everything arrive, time pass and everybody act until nothing changes, and reports whether that comes.
+// settle delivers everything, and lets time pass and all nodes act until nothing changes. It
+// reports whether that state is reached.
 func (w *world) settle() bool {
 	for _, send := range w.late {
 		send()

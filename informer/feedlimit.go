@@ -1,16 +1,17 @@
 package informer
 
-// listings is what a Hub has to list after the part has grown to which it is limited. The lock of deliveries guards it.
+// listings is what a Hub has to list after the part that it is limited to has grown. It is guarded
+// by the lock of deliveries.
 type listings struct {
 	// unlisted are the namespaces of the Hub that have not been listed since.
 	unlisted map[string]bool
-	// listed is to be called when there are none any more.
+	// listed is called when no namespace is unlisted.
 	listed func()
 }
 
-// limit has the Hub hold nothing but what has accepts, or everything if that is nil. If that grows, everything has to be
-// listed again. It is true if nothing has, and otherwise has listed called when that was done; nil stands for what was
-// to be called before.
+// limit makes the Hub hold only the objects that has accepts, or everything if has is nil. If
+// grows, all namespaces must be listed again. done is true if no listing is pending. Otherwise
+// listed is called when the last one is complete; a nil listed leaves the earlier one in place.
 func (f *Feed) limit(has func(Key) bool, grows bool, listed func()) (done bool) {
 	h := f.hub
 	h.delivery.Lock()
@@ -33,7 +34,7 @@ func (f *Feed) limit(has func(Key) bool, grows bool, listed func()) (done bool) 
 	return true
 }
 
-// keep forgets what does not belong to a part. The caller holds delivery.
+// keep drops everything outside the part. The caller holds delivery.
 func (h *Hub) keep(has func(Key) bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,10 +54,11 @@ func (h *Hub) keep(has func(Key) bool) {
 	}
 }
 
-// holds reports whether a key belongs to the part that the Hub is limited to. The caller holds delivery.
+// holds reports whether a key is in the part that the Hub is limited to. The caller holds delivery.
 func (h *Hub) holds(key Key) bool { return h.has == nil || h.has(key) }
 
-// replaced notes that a namespace was listed, and returns what is to be called then. The caller holds delivery.
+// replaced records that a namespace was listed. It returns a function for the caller to call, or
+// nil. The caller holds delivery.
 func (h *Hub) replaced(namespace string) (listed func()) {
 	h.freshness.markListed(namespace)
 	l := &h.listings

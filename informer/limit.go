@@ -7,24 +7,24 @@ import (
 	"sync"
 )
 
-// ErrElsewhere is in the chain of the error for an object of which it is not known whether it exists, because the source
+// ErrElsewhere is in the chain of the error for an object that may or may not exist: the source
 // holds another part of the objects, see [Kubernetes.Limit].
 var ErrElsewhere = errors.New("another replica has the objects of this namespace")
 
-// limits is to which part of the objects a Kubernetes source is limited.
+// limits is the part of the objects to which a Kubernetes source is limited.
 type limits struct {
-	// changing is held while that changes, and not by who asks.
+	// changing is held while the part changes. Reads of the part don't take it.
 	changing sync.Mutex
 
 	mu sync.Mutex
-	// has is nil while the source holds everything, and whole is set if it always does.
+	// has is nil while the source holds everything. whole is true if it always does.
 	has   func(Key) bool
 	whole bool
 	// grown is closed when the source has to list again because it holds more than before.
 	grown chan struct{}
 }
 
-// growth returns what is closed when the source has to list again.
+// growth returns a channel that is closed when the source has to list again.
 func (l *limits) growth() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -34,17 +34,18 @@ func (l *limits) growth() <-chan struct{} {
 	return l.grown
 }
 
-// Limit makes the source hold only the objects whose keys has accepts, until it is called again. A source that has to
-// hold everything, by HoldAll or because there is a [Reader] of it, continues to do so. has is quick, always gives the
-// same answer, and may be called from several goroutines.
+// Limit makes the source hold only the objects with keys that has accepts, until Limit is called
+// again. A source that has to hold everything, by HoldAll or because it has a [Reader], continues
+// to do so. has must be quick, always give the same answer, and be safe for concurrent use.
 //
-// Objects that has does not accept any more are forgotten without an event. grows says that it accepts objects which
-// were not accepted before. The source lists again then, and announces them as backlog; of the others no event is lost
-// and none is repeated. listed, which must not block or call the source, is called once everything that has accepts was
-// announced, unless Limit is called again before.
+// Objects that has no longer accepts are dropped without an event. grows says that has accepts
+// objects which were not accepted before. The source then lists again, and announces these objects
+// as backlog. For other objects, no event is lost or repeated. listed must not block or call the
+// source. It is called once everything that has accepts was announced, unless Limit is called again
+// before.
 //
-// Get of an object that is not accepted is an error ([ErrElsewhere]); List, ByIndex, Behind and HasAll know accepted
-// objects. GetLive and SelectsLive know all.
+// Get of an object that is not accepted returns an error that wraps [ErrElsewhere]. List, ByIndex,
+// Behind and HasAll cover accepted objects. GetLive and SelectsLive cover all.
 func (k *Kubernetes) Limit(has func(key Key) bool, grows bool, listed func()) {
 	k.limits.changing.Lock()
 	done := k.limit(has, grows, listed)
@@ -54,8 +55,8 @@ func (k *Kubernetes) Limit(has func(key Key) bool, grows bool, listed func()) {
 	}
 }
 
-// HoldAll makes the source hold everything that it selects from now on, whatever Limit says: objects in all namespaces
-// are looked for in it.
+// HoldAll makes the source hold everything that it selects from now on, whatever Limit says,
+// because objects in all namespaces are read from it.
 func (k *Kubernetes) HoldAll() {
 	l := &k.limits
 	l.changing.Lock()
@@ -69,7 +70,8 @@ func (k *Kubernetes) HoldAll() {
 	}
 }
 
-// limit changes the part, nil being everything. It is true if all of it has been listed. The caller holds changing.
+// limit changes the part; a nil has means everything. done is true if all of it has been listed.
+// The caller holds changing.
 func (k *Kubernetes) limit(has func(key Key) bool, grows bool, listed func()) (done bool) {
 	l := &k.limits
 	l.mu.Lock()
@@ -78,7 +80,7 @@ func (k *Kubernetes) limit(has func(key Key) bool, grows bool, listed func()) (d
 	}
 	l.has = has
 	l.mu.Unlock()
-	// What a stream lists that starts again must be waited for.
+	// Streams restart below. The feed must already wait for their lists.
 	done = k.feed.limit(has, grows, listed)
 	if grows {
 		l.mu.Lock()
@@ -91,8 +93,8 @@ func (k *Kubernetes) limit(has func(key Key) bool, grows bool, listed func()) (d
 	return done
 }
 
-// Holds reports whether the source holds the objects of a namespace, or of all of them for an empty one, as far as it
-// selects them.
+// Holds reports whether the source holds every selected object of a namespace. An empty namespace
+// means all namespaces.
 func (k *Kubernetes) Holds(namespace string) bool {
 	k.limits.mu.Lock()
 	has := k.limits.has
@@ -100,8 +102,8 @@ func (k *Kubernetes) Holds(namespace string) bool {
 	return has == nil || namespace != "" && has(Key{Namespace: namespace})
 }
 
-// Namespaced asks the API server, once, whether the objects have namespaces. It is an error as long as their kind is not
-// defined.
+// Namespaced reports whether the objects have namespaces. It asks the API server once. It returns
+// an error while their kind is not defined.
 func (k *Kubernetes) Namespaced() (bool, error) {
 	obj, err := k.newObject()
 	if err != nil {

@@ -20,21 +20,22 @@ var (
 	_ informer.Remover    = (*Source[Entity])(nil)
 )
 
-// historyBatch is how many keys are asked for at once.
+// historyBatch is the number of keys per request.
 const historyBatch = 200
 
-// keyCharacters are those of which the client library takes keys.
+// keyCharacters matches texts of the characters that the client library allows in keys.
 var keyCharacters = regexp.MustCompile(`^[-/_=.a-zA-Z0-9]+$`)
 
-// IsKey tells whether a text can be the key of an entry: letters, digits, '-', '/', '_', '=' and single dots, none of which is the
-// first or the last character.
+// IsKey reports whether a text can be the key of an entry. A key has letters, digits, '-', '/',
+// '_', '=' and single dots. A dot is not the first or last character.
 func IsKey(key string) bool {
 	return keyCharacters.MatchString(key) && key[0] != '.' && key[len(key)-1] != '.' && !strings.Contains(key, "..")
 }
 
-// Remove implements [informer.Remover]. An entity with a deletion timestamp is purged, unless there are finalizers on it. Of
-// an entity that was plainly deleted, the delete marker and the earlier values are purged, so that the deletion is not
-// announced again after a restart. Anything else is left alone.
+// Remove implements [informer.Remover]. It purges an entity that has a deletion timestamp and no
+// finalizers. Of an entity that was plainly deleted, it purges the delete marker and the earlier
+// values, so that the deletion is not announced again after a restart. Anything else is left
+// unchanged.
 func (s *Source[T]) Remove(ctx context.Context, obj any) error {
 	entity, ok := obj.(T)
 	if !ok {
@@ -57,8 +58,8 @@ func (s *Source[T]) Remove(ctx context.Context, obj any) error {
 	return err
 }
 
-// removeMarker purges the delete marker of an entity that is gone, or a later one of the same key. A key that has a value
-// again has nothing to be removed.
+// removeMarker purges the delete marker of an entity that is gone, or a later marker of the same
+// key. It does nothing if the key has a value again.
 func (s *Source[T]) removeMarker(ctx context.Context, gone T) error {
 	key, revision := gone.GetName(), gone.EntityMeta().revision
 	for {
@@ -74,7 +75,7 @@ func (s *Source[T]) removeMarker(ctx context.Context, gone T) error {
 	}
 }
 
-// marker returns the revision of the delete marker that a key has, or 0 if it has none.
+// marker returns the revision of the delete marker of a key, or 0 if it has none.
 func (b *Bucket[T]) marker(ctx context.Context, key string) (uint64, error) {
 	msg, err := b.read(ctx, key)
 	if err != nil {
@@ -86,8 +87,9 @@ func (b *Bucket[T]) marker(ctx context.Context, key string) (uint64, error) {
 	return msg.revision, nil
 }
 
-// deletedBefore returns the last values of the entries that the listing shows as deleted and that the store has never had: that was while
-// nobody was watching, and nobody may have processed it. A bucket without history does not know them, and a purge leaves none.
+// deletedBefore returns the last values of entries that the listing shows as deleted and that the
+// store never had. They were deleted while nothing was watching, and their deletion may not have
+// been processed. A bucket without history does not have these values, and a purge leaves none.
 func (s *session[T]) deletedBefore(ctx context.Context) ([]T, error) {
 	mirror := s.source.mirror
 	if s.opened.history <= 1 || !mirror.keeps() {
@@ -107,7 +109,8 @@ func (s *session[T]) deletedBefore(ctx context.Context) ([]T, error) {
 		}
 		asked := slices.Clone(batch)
 		if len(asked) == 1 {
-			// A single one would be a part of the request's subject, which may be too long then. What is below it is not looked at.
+			// A single key would be part of the request's subject, which may then be too long. The
+			// entries of the added key are ignored.
 			asked = append(asked, asked[0]+".-")
 		}
 		err := s.opened.list(ctx, asked, newListing(last), func(entry jetstream.KeyValueEntry) {
@@ -123,9 +126,11 @@ func (s *session[T]) deletedBefore(ctx context.Context) ([]T, error) {
 	for key, value := range values {
 		marker := s.listing.newest[key].Revision()
 		switch {
-		case value.Revision() > marker: // It was created again meanwhile, which the watch tells.
+		case value.Revision() > marker:
+			// It was created again since, and the watch delivers it.
 			continue
-		case value.Revision() < mirror.keys[key].revision: // It was deleted twice, and the first deletion was announced.
+		case value.Revision() < mirror.keys[key].revision:
+			// It was deleted twice, and the first deletion was announced.
 			continue
 		}
 		deleted = append(deleted, mirror.deleted(value, marker))
@@ -133,7 +138,7 @@ func (s *session[T]) deletedBefore(ctx context.Context) ([]T, error) {
 	return deleted, nil
 }
 
-// lacks tells whether the value that a marker has taken the place of may never have been seen.
+// lacks reports whether the value that a marker replaced may never have been seen.
 func (m *mirror[T]) lacks(marker jetstream.KeyValueEntry) bool {
 	known, tracked := m.keys[marker.Key()]
 	return !tracked || !known.live && known.revision != marker.Revision()

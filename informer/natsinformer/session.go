@@ -14,24 +14,26 @@ import (
 var (
 	errDisconnected = errors.New("not connected")
 	errWatchEnded   = errors.New("the watch has ended")
-	// errStartOver ends a session that is to be followed by another one at once, without an outage.
+	// errStartOver ends a session that is followed by another one immediately, without an outage.
 	errStartOver = errors.New("the bucket is to be listed again")
 )
 
-// session follows the bucket once: it lists, and then watches until something is wrong with the watch.
+// session follows the bucket once: it lists, and then watches until the watch fails.
 type session[T Entity] struct {
 	source *Source[T]
 	opened *opened
-	// before is the state of the bucket when the session began.
+	// before is the state of the bucket when the session started.
 	before bucketState
 	// listing is nil once it is complete.
 	listing *listing
-	// received counts what the listing has received, and last is the look at the bucket before, nil if there was none.
+	// received is the number of entries that the listing has received. last is the previous probe
+	// of the bucket, or nil.
 	received int
 	last     *look
 }
 
-// run follows the bucket until ctx ends, or returns why it can't go on. It calls listed when the store is up to date.
+// run follows the bucket until ctx ends, or returns why it can't continue. It calls listed when the
+// store is up to date.
 func (s *session[T]) run(ctx context.Context, listed func()) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -49,13 +51,13 @@ func (s *session[T]) run(ctx context.Context, listed func()) error {
 		return cause
 	}
 	if status := conn.Status(); status != nats.CONNECTED && !errors.Is(err, errStartOver) {
-		// Whatever else failed, failed because of that.
+		// The lost connection is the cause of any other error.
 		return disconnected(conn, status)
 	}
 	return err
 }
 
-// holdConnection ends the session with its connection.
+// holdConnection ends the session when its connection changes status.
 func (s *session[T]) holdConnection(ctx context.Context, conn *nats.Conn, changes chan nats.Status, end context.CancelCauseFunc) {
 	defer conn.RemoveStatusListener(changes)
 	select {
@@ -78,7 +80,7 @@ func disconnected(conn *nats.Conn, status nats.Status) error {
 	return fmt.Errorf("%w to NATS (%s)", errDisconnected, status)
 }
 
-// follow lists and watches. Goroutines that it starts are in wg, and end with ctx.
+// follow lists and watches. The goroutines that it starts are in wg, and end with ctx.
 func (s *session[T]) follow(ctx context.Context, wg *sync.WaitGroup, listed func()) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -129,7 +131,7 @@ func (s *session[T]) follow(ctx context.Context, wg *sync.WaitGroup, listed func
 	}
 }
 
-// begin looks at the bucket as it is now.
+// begin inspects the bucket before the listing starts.
 func (s *session[T]) begin(ctx context.Context) (err error) {
 	mirror, bucket := s.source.mirror, s.source.bucket
 	select {
@@ -151,7 +153,7 @@ func (s *session[T]) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// receive takes what the watch has delivered.
+// receive processes an entry from the watch.
 func (s *session[T]) receive(ctx context.Context, entry jetstream.KeyValueEntry, listed func()) error {
 	mirror := s.source.mirror
 	if s.listing == nil {

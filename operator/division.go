@@ -13,33 +13,36 @@ import (
 	"github.com/operatorkit/operatorkit/operator/internal/slots"
 )
 
-// resolvePeriod is how often the API server is asked whether kinds have namespaces, until it has answered.
+// resolvePeriod is the interval at which the API server is asked whether kinds have namespaces,
+// until it answers.
 const resolvePeriod = time.Second
 
-// division has the sources of an operator hold the objects in the slots of this replica. It is safe for concurrent use.
+// division limits the sources of an operator to the objects in the slots of this replica. It is
+// safe for concurrent use.
 type division struct {
 	sources []divided
-	// changed is called, without a lock, when all sources have listed what they were told to hold.
+	// changed is called, without a lock, when all sources have listed the held slots.
 	changed func()
 
 	mu sync.Mutex
 	// resolved is true once it is known which sources hold a part.
 	resolved bool
-	// held is what the sources were told to hold, for the round-th time, and waiting is how many of them have not
-	// listed that. listed is what all of them have listed, and hold.
+	// held is the part that the sources were last set to hold, and round counts the changes of
+	// held. waiting is the number of sources that have not listed held. listed is the part that all
+	// sources have listed and hold.
 	held, listed   slots.Set
 	round, waiting int
 }
 
-// divided is a source that holds a part of the objects if they, and the primaries of all frameworks that use it, have
-// namespaces.
+// divided is a source that holds only a part of its objects if they, and the primaries of all
+// frameworks that use it, have namespaces.
 type divided struct {
 	*informer.Kubernetes
 	primaries []*informer.Kubernetes
 }
 
-// newDivision finds the sources that can be divided: primary ones, and those of watches that stay in their namespace.
-// Everything that others read or watch too is held in full.
+// newDivision finds the sources that can be divided: primary sources, and sources of watches that
+// stay in their namespace. A source that is also read or watched otherwise is held in full.
 func newDivision(config Config, changed func()) *division {
 	d := &division{changed: changed}
 	primaries := map[informer.Source][]*informer.Kubernetes{}
@@ -71,15 +74,17 @@ func newDivision(config Config, changed func()) *division {
 	return d
 }
 
-// resolve finds out which sources hold a part, and has the others hold everything. It returns when it knows, or when
-// ctx ends.
+// resolve finds out which sources hold a part, and makes the others hold everything. It returns
+// when it knows, or when ctx ends.
 func (d *division) resolve(ctx context.Context) {
 	for _, s := range d.sources {
 		err := wait.PollUntilContextCancel(ctx, resolvePeriod, true, func(context.Context) (bool, error) {
 			for _, of := range s.primaries {
 				switch namespaced, err := of.Namespaced(); {
 				case err != nil:
-					return false, nil // Its kind is not defined yet, or the API server is away, which the source reports.
+					// The kind is not defined yet, or the API server is unreachable. The source
+					// reports it.
+					return false, nil
 				case !namespaced:
 					s.HoldAll()
 					return true, nil
@@ -97,7 +102,8 @@ func (d *division) resolve(ctx context.Context) {
 	d.changed()
 }
 
-// hold has the sources hold the objects in these slots, and returns those that all of them have listed.
+// hold limits the sources to the objects in these slots. It returns the slots that all sources have
+// listed.
 func (d *division) hold(held slots.Set) (listed slots.Set) {
 	d.mu.Lock()
 	before := d.held
@@ -121,7 +127,7 @@ func (d *division) hold(held slots.Set) (listed slots.Set) {
 	return d.ready()
 }
 
-// done notes that a source has listed what it was told to hold in a round.
+// done records that a source has completed the listing of a round.
 func (d *division) done(round int) {
 	d.mu.Lock()
 	if round == d.round {
@@ -137,17 +143,18 @@ func (d *division) done(round int) {
 	}
 }
 
-// ready returns the slots of which all sources hold all objects.
+// ready returns the slots that all sources hold in full.
 func (d *division) ready() slots.Set {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.listed
 }
 
-// slotOf returns the slot of an object: that of its namespace, so that what belongs to it is there too, or of its name.
+// slotOf returns the slot of an object, by its namespace, or by its name if it has none. What
+// belongs to an object is in its namespace, and so in the same slot.
 func slotOf(key informer.Key) int { return slots.Of(key.Namespace, key.Name) }
 
-// primariesOf are the primary sources of frameworks, each once.
+// primariesOf returns the primary sources of frameworks, each once.
 func primariesOf(frameworks []*framework.Framework) (sources []informer.Source) {
 	for _, f := range frameworks {
 		if primary := f.Sources()[0]; !slices.Contains(sources, primary) {

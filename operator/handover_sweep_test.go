@@ -26,15 +26,15 @@ import (
 	"github.com/operatorkit/operatorkit/resource/objectresource"
 )
 
-// shift runs the replicas that are on duty in a namespace, and ends the others. It is one operator
-// for the harness, which crashes and lags as a whole.
+// shift runs the replicas that are on duty in a namespace, and ends the others. For the harness
+// they are one operator, which crashes and lags as a whole.
 type shift struct {
 	mu     sync.Mutex
 	onDuty map[string][]string
 	lives  atomic.Int64
 }
 
-// are returns a step that has these replicas on duty.
+// are returns a step that puts these replicas on duty.
 func (s *shift) are(replicas ...string) operatortest.Step {
 	return func(_ context.Context, _ client.Client, namespace string) error {
 		s.mu.Lock()
@@ -91,7 +91,7 @@ func (s *shift) start(ctx context.Context, config *rest.Config, namespace string
 	return errors.Join(failed...)
 }
 
-// runSharing runs a replica that makes a ConfigMap for each labelled ConfigMap of a namespace.
+// runSharing runs a replica that creates a ConfigMap for each labelled ConfigMap of a namespace.
 func runSharing(ctx context.Context, config *rest.Config, namespace, identity string) error {
 	logger, err := micrologger.New(micrologger.Config{IOWriter: io.Discard})
 	if err != nil {
@@ -142,7 +142,8 @@ func runSharing(ctx context.Context, config *rest.Config, namespace, identity st
 	return o.Run(ctx)
 }
 
-// handovers is a life of an object in a slot that passes from one replica to the next in each phase.
+// handovers is the life of an object in a slot that passes from one replica to the next in each
+// phase.
 func handovers() operatortest.Scenario {
 	s := &shift{onDuty: map[string][]string{}}
 	copies := func(want ...string) operatortest.Step {

@@ -27,20 +27,22 @@ import (
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
-// undertakers are replicas that share ConfigMaps without finalizers, and count how often the deletion of each was processed.
+// undertakers is several replicas that share ConfigMaps without finalizers, and records the
+// replicas that processed each deletion.
 type undertakers struct {
 	*replicas
 	namespaces []string
 
 	mu sync.Mutex
-	// shown is what objects said when they were reconciled last, known who did it, and tried are those of which the first deletion has failed.
+	// shown is the content of objects at their last reconciliation, and known the replica that did
+	// it. tried are the objects whose first deletion has failed.
 	shown map[types.UID]string
 	known map[types.UID]string
 	tried map[types.UID]bool
-	// processed says who has processed the deletion of an object, in order.
+	// processed lists the replicas that have processed the deletion of an object, in order.
 	processed map[types.UID][]string
-	// failing is set while all deletions fail, and begun and going are closed when the deletion of an object that is called slow has begun, and
-	// may go on.
+	// failing is set while all deletions fail. begun is closed when the deletion of an object named
+	// slow has started, and going when it may continue.
 	failing      bool
 	begun, going chan struct{}
 	begin        func()
@@ -124,7 +126,7 @@ func (u *undertakers) fail(failing bool) {
 	u.failing = failing
 }
 
-// make makes an object, and waits until a replica knows it.
+// make creates an object, and waits until a replica knows it.
 func (u *undertakers) make(namespace, name string, finalizers ...string) (uid types.UID) {
 	u.t.Helper()
 	object := configMap(namespace, name)
@@ -136,7 +138,7 @@ func (u *undertakers) make(namespace, name string, finalizers ...string) (uid ty
 	return object.UID
 }
 
-// knownBy tells who has reconciled an object last.
+// knownBy returns the replica that last reconciled an object.
 func (u *undertakers) knownBy(uid types.UID) string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -156,7 +158,7 @@ func (u *undertakers) by(uid types.UID) []string {
 	return slices.Clone(u.processed[uid])
 }
 
-// oneEach makes an object in each namespace, and returns their UIDs by namespace.
+// oneEach creates an object in each namespace, and returns their UIDs by namespace.
 func (u *undertakers) oneEach() map[string]types.UID {
 	u.t.Helper()
 	uids := map[string]types.UID{}
@@ -166,7 +168,8 @@ func (u *undertakers) oneEach() map[string]types.UID {
 	return uids
 }
 
-// shares waits until a replica has reconciled some of the objects, which others had before, and returns their namespaces.
+// shares waits until a replica has reconciled some of the objects, which others had before, and
+// returns the namespaces of these objects.
 func (u *undertakers) shares(identity string, uids map[string]types.UID) (namespaces []string) {
 	u.t.Helper()
 	operatortest.Eventually(u.t, identity+" has a part", func() bool {
@@ -182,7 +185,7 @@ func TestDeletionsWithoutFinalizersAreProcessedWhileReplicasComeAndGo(t *testing
 	uids := u.oneEach()
 	u.shares("a", uids)
 
-	// Objects come and go all the time, and each lives for a while.
+	// Objects come and go all the time, and each exists for a while.
 	var removed []types.UID
 	ctx, cancel := context.WithCancel(context.Background())
 	var churn sync.WaitGroup
@@ -257,7 +260,7 @@ func TestDeletionsWithoutFinalizersAreProcessedWhileReplicasComeAndGo(t *testing
 	}
 }
 
-// isConfigMap matches what sources read.
+// isConfigMap matches requests for what the sources read.
 func isConfigMap(r operatortest.Request) bool { return r.Resource == "configmaps" }
 
 func TestADeletionThatTheFormerHolderSeesLateIsProcessedBeforeTheNextOneGetsTheObjects(t *testing.T) {
@@ -274,7 +277,7 @@ func TestADeletionThatTheFormerHolderSeesLateIsProcessedBeforeTheNextOneGetsTheO
 	}
 	u.join("b", u.instance.RESTConfig())
 	operatortest.Eventually(t, "b is ready for something", u.released)
-	time.Sleep(300 * time.Millisecond) // a passes nothing on
+	time.Sleep(300 * time.Millisecond) // a passes no slots meanwhile
 	for _, uid := range uids {
 		if by := u.knownBy(uid); by != "a" {
 			t.Errorf("%s has reconciled an object before a has seen what is gone", by)
@@ -302,7 +305,8 @@ func (u *undertakers) released() bool {
 	return false
 }
 
-// processedBy waits until each deletion is processed, and checks that a replica was the first to do so.
+// processedBy waits until each deletion is processed, and checks that the given replica was the
+// first to do so.
 func (u *undertakers) processedBy(uids map[string]types.UID, identity string) {
 	u.t.Helper()
 	operatortest.Eventually(u.t, "all deletions are processed", func() bool {
@@ -331,7 +335,7 @@ func TestAReplicaWorksInWhatAnotherOneIsToGetUntilThatHasListedIt(t *testing.T) 
 	var member atomic.Bool
 	lists := faults.On(func(r operatortest.Request) bool {
 		if r.Resource == "leases" && r.Verb == "create" {
-			member.Store(true) // Before, it has nothing, and lists that.
+			member.Store(true) // Earlier lists are of an empty part.
 		}
 		return member.Load() && isConfigMap(r) && (r.Verb == "list" || r.Verb == "watch")
 	}, operatortest.DelayUntil(release))
@@ -371,13 +375,13 @@ func TestWhatChangesWhileAReplicaGivesItUpIsReconciledByItWhenNobodyTakesIt(t *t
 	for _, namespace := range u.namespaces {
 		u.make(namespace, "doomed")
 	}
-	u.fail(true) // As long as these fail, what a has given up is not b's.
+	u.fail(true) // While these fail, b does not own what a has released.
 	for _, namespace := range u.namespaces {
 		u.remove(namespace, "doomed")
 	}
 	b := u.join("b", u.instance.RESTConfig())
 	operatortest.Eventually(t, "b is ready for something", u.released)
-	// What a has not given up it reconciles until it has.
+	// Until a has released an object, it keeps reconciling the object.
 	for round := 0; ; round++ {
 		if round == 200 {
 			t.Fatal("a gives up nothing")
@@ -401,7 +405,7 @@ func TestWhatChangesWhileAReplicaGivesItUpIsReconciledByItWhenNobodyTakesIt(t *t
 	}
 }
 
-// change has the object in each namespace say something.
+// change writes a text into the object in each namespace.
 func (u *undertakers) change(says string) {
 	u.t.Helper()
 	for _, namespace := range u.namespaces {
@@ -410,10 +414,10 @@ func (u *undertakers) change(says string) {
 			u.t.Fatal(err)
 		}
 	}
-	time.Sleep(50 * time.Millisecond) // time for who reconciles
+	time.Sleep(50 * time.Millisecond) // time for the reconciliations
 }
 
-// says reports whether that was reconciled in each namespace.
+// says reports whether a text was reconciled in each namespace.
 func (u *undertakers) says(text string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -435,7 +439,7 @@ func TestAnObjectThatWasNotSelectedForAWhileIsReconciledAndDeletedByWhoGetsItNex
 	}
 	for _, namespace := range u.namespaces {
 		u.label(namespace, "wanderer", "null")
-		u.make(namespace, "later") // By now a has looked for the one that it lacks.
+		u.make(namespace, "later") // By now a has looked up the one that it lacks.
 		u.label(namespace, "wanderer", fmt.Sprintf("%q", u.namespace))
 	}
 	u.join("b", u.instance.RESTConfig())
@@ -450,7 +454,7 @@ func TestAnObjectThatWasNotSelectedForAWhileIsReconciledAndDeletedByWhoGetsItNex
 	})
 }
 
-// label sets the label by which objects are selected, in JSON.
+// label sets the label that selects objects, to a JSON value.
 func (u *undertakers) label(namespace, name, value string) {
 	u.t.Helper()
 	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, crewLabel, value))

@@ -18,50 +18,59 @@ import (
 	"github.com/operatorkit/operatorkit/operator/internal/slots"
 )
 
-// ShardingConfig lets all replicas of an operator work, each on a part of the primary objects of every framework.
+// ShardingConfig shares the work among all replicas of an operator. Each replica reconciles a part
+// of the primary objects of every framework.
 //
-// An object is in one of 256 slots by its namespace, or by its name if it has none: all objects of a namespace are worked
-// on by one replica, and a big namespace can't be split. Each slot has a Lease that says which replica holds it. Slots
-// move when replicas come and go, so that each holds about as many slots with objects as the others. A new holder
-// begins after the former one has finished its last reconciliation there, or can't write any more (Fence). No replica
-// leads: each computes who is to hold what, and claims its own part. Runnables run on the holder of slot 0.
+// An object belongs to one of 256 slots, by its namespace, or by its name if it has no namespace.
+// All objects of a namespace are reconciled by one replica, so a big namespace can't be split. Each
+// slot has a Lease that records which replica holds it. Slots move when replicas come and go, so
+// that each replica holds about the same number of slots with objects. A new holder starts work in
+// a slot only after the former holder has finished its last reconciliation there, or can no longer
+// write (Fence). No replica leads: each computes the distribution and claims its own part.
+// Runnables run on the holder of slot 0.
 //
-// A replica holds the objects of its own namespaces only, of the primary sources and of those watches that stay in their
-// namespace (framework.Watch.SameNamespace, which Dependencies.Own says of its own): it drops the others before they
-// are stored. Everything else is held in full by every replica: sources of other watches, sources of informer.NewReader,
-// those with HoldAll and Config.Sources, objects without a namespace, what these own, and what is not in Kubernetes.
+// A replica holds only the objects of its own namespaces, for primary sources and for watches that
+// stay in their namespace (framework.Watch.SameNamespace, which Dependencies.Own sets). It drops
+// other objects before they are stored. Every replica holds everything else in full: sources of
+// other watches, sources of informer.NewReader, sources with HoldAll, Config.Sources, objects
+// without a namespace and the objects that they own, and objects outside Kubernetes.
 //
-// It takes a leader election on Kubernetes, whose times it uses. The Lease of that, under its name, keeps away replicas
-// without sharding: all replicas with it hold it together, and it expires when the last one has gone. Further Leases:
+// Sharding requires a leader election on Kubernetes and uses its times. All replicas with sharding
+// hold the Lease of the election together, which keeps replicas without sharding from working. That
+// Lease expires after the last replica has gone. The Leases are:
 //
 //	website-operator              all replicas that share the work
 //	website-operator-shards-3f0c…  a replica, for each of them, which renews it
 //	website-operator-slot-17      a slot, for each of the 256, written when it moves
 //
-// A replica works in what another one is to get until that one has listed it, and the sources of all its frameworks are
-// synced, and so does one that is told to end, for LeaseDuration at most. Without finalizers, a deletion that nobody
-// sees is missed: while the operator is down, and while nobody has taken over from a replica that was killed or cut off.
-// A deletion is processed before its slot moves, unless it fails for longer than LeaseDuration, and may be processed by
-// the next holder once more.
+// A replica works in a slot that is to move until the next holder has listed its objects, and the
+// sources of all frameworks of the next holder are synced. A replica that shuts down does the same,
+// for LeaseDuration at most. Without finalizers, a deletion that no replica sees is missed: while
+// the operator is down, or after a replica was killed or cut off and before its slots have a new
+// holder. A deletion is processed before its slot moves, unless it fails for longer than
+// LeaseDuration. The next holder may process the deletion once more.
 type ShardingConfig struct {
-	// Enabled turns it on. LeaderElection must be enabled too, without a Lock, and with an Identity that no other
-	// process ever had, as the default one is. Default: off, one replica works.
+	// Enabled turns sharding on. LeaderElection must be enabled too, without a Lock, and with an
+	// Identity that no other process ever had, as the default one is. Default: false, one replica
+	// works.
 	Enabled bool
-	// Version is that of the program. While replicas of several versions run, as in a rolling update, only those of
-	// the newest one get anything. Default: empty, all are of the same.
+	// Version is the version of the program. While replicas of several versions run, as in a
+	// rolling update, only replicas of the newest version get anything. Default: empty, all
+	// replicas have the same version.
 	Version string
 }
 
-// The endings of the names of Leases, and who holds that of all replicas together. The identity is another one than that
-// of replicas which share by other Leases than these: the two don't work at the same time.
+// The endings of the names of Leases, and the holder of the Lease that all replicas hold together.
+// A way of sharing by other Leases must use another identity, so that the two kinds of replicas
+// don't work at the same time.
 const (
 	shardsEnding   = "-shards-"
 	slotEnding     = "-slot-"
 	sharedIdentity = "replicas that share the work by slots"
 )
 
-// maxLeaseName is how long the name of a Lease may be with sharding: that of a replica is longer by the ending and 16
-// characters.
+// maxLeaseName is the maximum length of LeaderElection.Name with sharding: the name of the Lease of
+// a replica is longer by the ending and 16 characters.
 const maxLeaseName = 253 - len(shardsEnding) - 16
 
 func (c *ShardingConfig) validate(wrong *faults.List, election LeaderElectionConfig) {
@@ -72,7 +81,7 @@ func (c *ShardingConfig) validate(wrong *faults.List, election LeaderElectionCon
 	wrong.If(len(election.Name) > maxLeaseName, "LeaderElection.Name must not be longer than %d with Sharding", maxLeaseName)
 }
 
-// onceSlot is the slot whose holder runs what must run once.
+// onceSlot is the slot for everything that must run only once. Its holder runs it.
 const onceSlot = 0
 
 // sharing is the part of an operator that shares the objects of its frameworks with other replicas.
@@ -80,9 +89,10 @@ type sharing struct {
 	frameworks []*framework.Framework
 	version    string
 	logger     micrologger.Logger
-	// fence is that of the operator: it is open while this replica renews its Lease, and that of all replicas is held.
+	// fence is the fence of the operator. It is open while this replica renews its Lease and the
+	// Lease of all replicas is held.
 	fence *Fence
-	// together is the election that all replicas with sharding have won.
+	// together is the election that all replicas with sharding win together.
 	together *election
 	member   *member
 	holder   *slots.Holder
@@ -90,25 +100,26 @@ type sharing struct {
 	page     func() location
 	// able is set once the sources of all frameworks are synced.
 	able atomic.Bool
-	// patience is how long this replica waits, when it is told to end, until others have what it had.
+	// patience is the maximum time that this replica waits at shutdown for others to take its
+	// slots.
 	patience time.Duration
 	// listed has a value when the sources have listed what they hold now.
 	listed chan struct{}
 
-	// following is held while the frameworks follow the ring. closed is set when nothing is begun any more, and owns has
-	// a value when that may have changed.
+	// following is held while the frameworks are updated to the ring. closed is set when no more
+	// work may start. owns has a value when the owned slots may have changed.
 	following sync.Mutex
 	closed    bool
 	owns      chan struct{}
 
 	counts shardCounts
-	// used are the slots in which objects were found when there were that many objects and these slots. They belong to
-	// the goroutine of the member.
+	// used are the slots in which objects were found when objects and in had these values. All
+	// three belong to the goroutine of the member.
 	used    slots.Set
 	objects int
 	in      slots.Set
-	// passing is when this replica first tried to pass a slot to another one. It belongs to that
-	// goroutine too.
+	// passing is when this replica first tried to pass a slot to another one. It belongs to the
+	// goroutine of the member.
 	passing [slots.Count]time.Time
 }
 
@@ -150,7 +161,7 @@ func newSharing(config Config, httpClient *http.Client, page func() location) (*
 	return s, nil
 }
 
-// notify has a channel have a value.
+// notify puts a value into a channel, unless the channel is full.
 func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -158,11 +169,12 @@ func notify(c chan struct{}) {
 	}
 }
 
-// leads reports whether this replica runs what must run once.
+// leads reports whether this replica runs what must run only once.
 func (s *sharing) leads() bool { return s.holder.Part().Owned.Has(onceSlot) && s.fence.Check() == nil }
 
-// work is one of the replicas until ctx ends or something fails, and then until others have what it had. It runs the
-// frameworks of the operator, and the runnables while it holds their slot.
+// work takes part in the sharing until ctx ends or something fails, and then until other replicas
+// have the slots of this replica. It runs the frameworks of the operator, and the runnables while
+// this replica owns onceSlot.
 func (s *sharing) work(ctx context.Context, o *Operator) error {
 	staying, end := context.WithCancel(ctx)
 	defer end()
@@ -218,7 +230,8 @@ func (s *sharing) work(ctx context.Context, o *Operator) error {
 	err := o.startFrameworks(working, end).wait()
 	end()
 	if errors.Is(err, framework.ErrStillRunning) {
-		// What works on must not write, and keeps its objects until the Lease of this replica has expired.
+		// Work that is still running must not write. Its objects stay with this replica until the
+		// Lease expires.
 		s.fence.lose()
 		leave()
 	}
@@ -226,8 +239,9 @@ func (s *sharing) work(ctx context.Context, o *Operator) error {
 	return errors.Join(membership, once, err)
 }
 
-// runOnce runs the runnables while this replica owns their slot, which is busy then: the next holder does not begin
-// before they have ended. It returns when ctx ends, or with an error if they don't end.
+// runOnce runs the runnables while this replica owns their slot. The slot is busy meanwhile, so the
+// next holder does not start before the runnables have ended. runOnce returns when ctx ends, or
+// with an error if the runnables fail or don't end.
 func (s *sharing) runOnce(ctx context.Context, o *Operator, failed func()) error {
 	for len(o.config.Runnables) > 0 {
 		if s.holder.Begin(onceSlot, false) {
@@ -254,7 +268,7 @@ func (s *sharing) runOnce(ctx context.Context, o *Operator, failed func()) error
 	return nil
 }
 
-// waitForSlots waits until other slots may be owned than before, or ctx ends.
+// waitForSlots waits until the owned slots may have changed, or ctx ends.
 func (s *sharing) waitForSlots(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -262,7 +276,7 @@ func (s *sharing) waitForSlots(ctx context.Context) {
 	}
 }
 
-// close has nothing be begun any more.
+// close prevents new work from starting.
 func (s *sharing) close() {
 	s.following.Lock()
 	s.closed = true
@@ -270,8 +284,9 @@ func (s *sharing) close() {
 	s.follow()
 }
 
-// follow has the sources and the frameworks follow the ring, as far as the sources have listed what it gives to this
-// replica, and returns the ring and what is listed. What is owned never follows an older ring than before.
+// follow updates the sources and the frameworks to the ring, as far as the sources have listed the
+// slots that the ring gives to this replica. It returns the ring and the listed slots. The owned
+// slots never follow an older ring than before.
 func (s *sharing) follow() (ring *slots.Ring, listed slots.Set) {
 	s.following.Lock()
 	defer s.following.Unlock()
@@ -314,8 +329,9 @@ func within(in slots.Set) func(key informer.Key) bool {
 	return func(key informer.Key) bool { return in.Has(slotOf(key)) }
 }
 
-// pass reports whether this replica can pass a slot to another one: no work is under way, and deletions
-// of objects that are gone are processed, or fail for longer than its patience.
+// pass reports whether this replica can pass a slot to another one: no work is under way, and the
+// deletions of objects that are gone are processed, or patience has passed since the first attempt
+// to pass the slot.
 func (s *sharing) pass(slot int) bool {
 	if s.passing[slot].IsZero() {
 		s.passing[slot] = time.Now()
@@ -328,8 +344,8 @@ func (s *sharing) pass(slot int) bool {
 	return s.holder.Pass(slot)
 }
 
-// state is what this replica says of itself. Objects are counted anew if there are more or less than before, or in
-// other slots.
+// state is what this replica publishes about itself. Objects are counted again only if their number
+// or the listed slots have changed.
 func (s *sharing) state() statement {
 	listed, objects := s.division.ready(), 0
 	for _, source := range primariesOf(s.frameworks) {
@@ -353,7 +369,7 @@ func (s *sharing) state() statement {
 	}
 }
 
-// shard is what this replica may work on. It implements framework.Shard.
+// shard decides on which objects this replica may work. It implements framework.Shard.
 type shard struct{ holder *slots.Holder }
 
 // Owns implements framework.Shard.

@@ -24,15 +24,16 @@ import (
 	"github.com/operatorkit/operatorkit/operator/logging"
 )
 
-// The marks of the Leases of replicas and slots.
+// The labels and annotations of the Leases of replicas and slots.
 const (
-	// ringLabel names the ring by a hash, on all of its Leases. slotLabel is the number of a slot.
+	// ringLabel identifies the ring by a hash, on all of its Leases. slotLabel is the number of a
+	// slot.
 	ringLabel = "operatorkit.io/shards"
 	slotLabel = "operatorkit.io/slot"
-	// nextAnnotation and readyAnnotation are slots.Slot.Next and Ready.
+	// nextAnnotation and readyAnnotation hold slots.Slot.Next and Ready.
 	nextAnnotation  = "operatorkit.io/slot-next"
 	readyAnnotation = "operatorkit.io/slot-ready"
-	// memberAnnotation is what a replica says of itself.
+	// memberAnnotation holds the statement of a replica.
 	memberAnnotation = "operatorkit.io/shard-member"
 )
 
@@ -43,7 +44,7 @@ const (
 	parallelWrites = 16
 )
 
-// statement is what a replica says of itself in its Lease.
+// statement is what a replica publishes about itself in its Lease.
 type statement struct {
 	Version string    `json:"version,omitempty"`
 	Able    bool      `json:"able,omitempty"`
@@ -55,29 +56,33 @@ type statement struct {
 
 // location is where the page of a replica is.
 type location struct {
-	// URL has the scheme and the host with the port. It is empty if there is no page.
+	// URL has the scheme and the host with the port. It is empty without a page.
 	URL string `json:"url,omitempty"`
-	// Host is the name of the machine or the Pod that alone reaches it. It is empty if others do.
+	// Host is the name of the machine or Pod if the page can only be reached from there. It is
+	// empty if others can reach it.
 	Host string `json:"host,omitempty"`
-	// Certificate is the SHA-256 of its certificate in hexadecimal digits, with https.
+	// Certificate is the SHA-256 of the certificate in hexadecimal digits, with https.
 	Certificate string `json:"certificate,omitempty"`
 }
 
 // memberConfig configures a member.
 type memberConfig struct {
 	leases coordinationv1client.LeaseInterface
-	// ring is LeaderElection.Name, and name the identity of the replica, which no other process ever had.
+	// ring is LeaderElection.Name. name is the identity of the replica, which no other process ever
+	// had.
 	ring, name string
-	// duration, retry and timeout are the LeaseDuration, the RetryPeriod, and the time that a request may take.
+	// duration is the LeaseDuration, retry is the RetryPeriod, and timeout is the maximum time of a
+	// request.
 	duration, retry, timeout time.Duration
-	// state says what the replica has to say of itself, but that it leaves.
+	// state returns the statement of the replica, without Leaving.
 	state func() statement
-	// follow has the replica work in what it owns, list what it is to own, and returns the ring that it follows, and
-	// what it has listed.
+	// follow lets the replica work in the slots that it owns, and list the slots that it is to
+	// hold. It returns the ring that it follows and the listed slots.
 	follow func() (ring *slots.Ring, listed slots.Set)
-	// renewed is called after each renewal with the time at which it was begun.
+	// renewed is called after each renewal with the time at which the renewal started.
 	renewed func(start time.Time)
-	// works reports whether the replica can work at all. What one has that can't is nothing to wait for.
+	// works reports whether the replica can work at all. A replica that can't work does not wait
+	// until others have its slots.
 	works  func() bool
 	holder *slots.Holder
 	// pass reports whether a slot that is being released can be passed to the next holder.
@@ -85,14 +90,14 @@ type memberConfig struct {
 	logger micrologger.Logger
 }
 
-// member is this replica among those that share the objects: it renews its Lease, knows those of others by a watch, and
-// writes the slots that are its to write (package slots).
+// member is this replica among the replicas that share the objects. It renews its own Lease,
+// watches the Leases of others, and writes the slots that it has to write (package slots).
 type member struct {
 	memberConfig
 	woken chan struct{}
 
-	// The following belong to run. lease is the own one as it was written last, renewedAt is when that was begun, and
-	// tried is when it was tried last.
+	// The following belong to run. lease is this replica's own Lease as last written. renewedAt is
+	// when that write started, and tried is when the last attempt started.
 	lease            *coordinationv1.Lease
 	renewedAt, tried time.Time
 	leaving          bool
@@ -102,7 +107,8 @@ type member struct {
 	known  map[string]sight
 }
 
-// sight is a Lease in the newest version that was seen, and since when. deleted is true of a slot whose Lease is gone.
+// sight is the newest observed version of a Lease. since is when it was observed. deleted is true
+// if the Lease of a slot is gone.
 type sight struct {
 	*coordinationv1.Lease
 	since   time.Time
@@ -113,14 +119,14 @@ func newMember(config memberConfig) *member {
 	return &member{memberConfig: config, woken: make(chan struct{}, 1), known: map[string]sight{}}
 }
 
-// short is a name of 16 digits for another one that can be of any length.
+// short returns 16 hexadecimal digits for a name of any length.
 func short(name string) string { return fmt.Sprintf("%016x", slots.Hash(name)) }
 
 func (m *member) leaseName() string         { return m.ring + shardsEnding + short(m.name) }
 func (m *member) slotName(slot int) string  { return m.ring + slotEnding + strconv.Itoa(slot) }
 func (m *member) labels() map[string]string { return map[string]string{ringLabel: short(m.ring)} }
 
-// wake has run look at once.
+// wake starts the next round of run without waiting for the retry period.
 func (m *member) wake() {
 	select {
 	case m.woken <- struct{}{}:
@@ -128,7 +134,7 @@ func (m *member) wake() {
 	}
 }
 
-// observe notes how a Lease is now, unless something newer is known.
+// observe records the state of a Lease, unless a newer one is known.
 func (m *member) observe(lease *coordinationv1.Lease, deleted bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -157,7 +163,7 @@ func (m *member) watch(ctx context.Context) {
 	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: &cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-				options.LabelSelector, options.ResourceVersion = selector, "" // as a quorum knows it
+				options.LabelSelector, options.ResourceVersion = selector, "" // a quorum read
 				return m.leases.List(ctx, options)
 			},
 			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
@@ -185,7 +191,7 @@ func (m *member) watch(ctx context.Context) {
 	controller.RunWithContext(klog.NewContext(ctx, logging.Logr(m.logger)))
 }
 
-// view returns what is known of the ring, and what its replicas say.
+// view returns the known state of the ring, and the statements of its replicas.
 func (m *member) view() (ring *slots.Ring, said map[string]statement) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -207,7 +213,7 @@ func (m *member) view() (ring *slots.Ring, said map[string]statement) {
 			continue
 		}
 		var says statement
-		// A replica that can't be understood exists, and gets nothing.
+		// A replica with an unreadable statement exists, but gets nothing.
 		_ = json.Unmarshal([]byte(s.Annotations[memberAnnotation]), &says)
 		said[holder] = says
 		ring.Replicas[holder] = slots.Replica{
@@ -217,8 +223,9 @@ func (m *member) view() (ring *slots.Ring, said map[string]statement) {
 	return ring, said
 }
 
-// run is a member until ctx ends. Then it works on until others have what it has, there are none, it can't work, or for
-// patience at most, and returns nil: leave is to be called. An error wraps ErrLeaseLost. Other failures are retried.
+// run takes part in the ring until ctx ends. Then it continues for at most patience, while this
+// replica holds slots, can work, and there are others to take the slots. It returns nil then, and
+// leave must be called. An error wraps ErrLeaseLost. Other failures are retried.
 func (m *member) run(ctx context.Context, patience time.Duration) error {
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var watches sync.WaitGroup
@@ -243,7 +250,7 @@ func (m *member) run(ctx context.Context, patience time.Duration) error {
 	return nil
 }
 
-// hasHeirs reports whether the replica holds something, and there are others to take it.
+// hasHeirs reports whether the replica holds slots, and there are others to take them.
 func (m *member) hasHeirs(ctx context.Context) bool {
 	ring, said := m.view()
 	if !m.works() || ring.Held(m.name) == (slots.Set{}) || ctx.Err() != nil {
@@ -270,7 +277,8 @@ func (m *member) pause(ctx context.Context) {
 	}
 }
 
-// round renews the Lease, deletes those that have expired, and writes slots. Only the loss of the Lease is an error.
+// round renews the Lease, deletes expired Leases, and writes slots. It returns an error only if the
+// Lease is lost.
 func (m *member) round(ctx context.Context) error {
 	err := m.publish(ctx)
 	if err == nil {
@@ -288,7 +296,7 @@ func (m *member) round(ctx context.Context) error {
 	return nil
 }
 
-// publish writes the own Lease when it is time to renew it, or if it says something else than before.
+// publish writes this replica's own Lease when the renewal is due or the statement has changed.
 func (m *member) publish(ctx context.Context) error {
 	says := m.state()
 	says.Leaving = m.leaving
@@ -317,7 +325,7 @@ func (m *member) publish(ctx context.Context) error {
 	return m.renew(ctx, lease)
 }
 
-// renew creates or updates the own Lease.
+// renew creates or updates this replica's own Lease.
 func (m *member) renew(ctx context.Context, lease *coordinationv1.Lease) error {
 	start := time.Now()
 	m.tried = start
@@ -349,8 +357,9 @@ func (m *member) put(ctx context.Context, lease *coordinationv1.Lease) (written 
 	return written, nil
 }
 
-// adopt reads the own Lease when another version is there: it was written by a request whose answer was lost, or edited
-// by hand. One that is gone was deleted because it had expired. The API server may call that a conflict.
+// adopt reads this replica's own Lease when the API server has another version: it was written by a
+// request whose answer was lost, or edited by hand. A Lease that is gone was deleted because it had
+// expired. The API server may report that as a conflict.
 func (m *member) adopt(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
@@ -368,7 +377,8 @@ func (m *member) adopt(ctx context.Context) error {
 	return nil
 }
 
-// expire deletes the Leases of replicas that were seen unchanged for as long as they last. A renewal makes it fail.
+// expire deletes the Leases of replicas that were observed unchanged for their whole duration. A
+// renewal makes the deletion fail.
 func (m *member) expire(ctx context.Context) error {
 	m.mu.Lock()
 	var expired []*coordinationv1.Lease
@@ -393,7 +403,8 @@ func (m *member) lastsFor(lease *coordinationv1.Lease) time.Duration {
 	return max(m.duration, time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second)
 }
 
-// delete deletes the Lease of a replica, of a version if there is one. That it has changed, or is gone, is no error.
+// delete deletes the Lease of a replica. If version is not nil, only that version is deleted. A
+// Lease that has changed or is gone is not an error.
 func (m *member) delete(ctx context.Context, lease *coordinationv1.Lease, version *string) error {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
@@ -411,8 +422,8 @@ func (m *member) delete(ctx context.Context, lease *coordinationv1.Lease, versio
 	return fmt.Errorf("delete lease %s: %w", lease.Name, err)
 }
 
-// move writes slots until there is nothing more to write at once. A write that is refused is not repeated: the watch
-// shows what is there, and wakes.
+// move follows the ring, and writes the slots that this replica has to write. A refused write is
+// not repeated: the watch shows the current state, and wakes the member.
 func (m *member) move(ctx context.Context) error {
 	m.mu.Lock()
 	synced := m.synced
@@ -448,7 +459,7 @@ func (m *member) move(ctx context.Context) error {
 	return failed
 }
 
-// writeSlot writes a slot in place of what was known of it.
+// writeSlot writes a slot, unless its Lease has changed since the ring was read.
 func (m *member) writeSlot(ctx context.Context, before slots.Slot, w slots.Write) error {
 	m.mu.Lock()
 	known, exists := m.known[m.slotName(w.Slot)]
@@ -457,7 +468,7 @@ func (m *member) writeSlot(ctx context.Context, before slots.Slot, w slots.Write
 	lease.Labels[slotLabel] = strconv.Itoa(w.Slot)
 	if exists && !known.deleted {
 		if lease = known.DeepCopy(); lease.ResourceVersion != strconv.FormatUint(before.Written, 10) {
-			return nil // It has changed meanwhile.
+			return nil // It has changed since.
 		}
 	}
 	lease.Spec.HolderIdentity = &w.To.Holder
@@ -473,8 +484,9 @@ func (m *member) writeSlot(ctx context.Context, before slots.Slot, w slots.Write
 	return err
 }
 
-// leave goes on renewing until all work has ended, of which none is begun any more, and then deletes the own Lease. That
-// of a replica that still works when ctx ends expires. An error wraps ErrLeaseLost.
+// leave keeps renewing until all work has ended, and then deletes this replica's own Lease. No new
+// work may start. If ctx ends while work is still running, the Lease is left to expire. An error
+// wraps ErrLeaseLost.
 func (m *member) leave(ctx context.Context) error {
 	for !m.holder.AllIdle() {
 		if ctx.Err() != nil {

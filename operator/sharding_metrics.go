@@ -11,17 +11,18 @@ import (
 	"github.com/operatorkit/operatorkit/operator/internal/slots"
 )
 
-// shardCounts are what metrics say of the part of the objects that a replica has.
+// shardCounts are the metrics of the part of the objects that a replica has.
 type shardCounts struct {
 	slots, objects, gained, lost atomic.Int64
 
 	mu sync.Mutex
-	// unowned is for how long there were slots in which no replica may begin work, up to since, which is zero when there are none.
+	// unowned is the total time up to since in which there were slots without a replica that may
+	// start work. since is zero while there are none.
 	unowned time.Duration
 	since   time.Time
 }
 
-// follow takes note of whether a replica may begin work in each slot, at a time.
+// follow records at a time whether each slot has a replica that may start work.
 func (c *shardCounts) follow(complete bool, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,7 +35,8 @@ func (c *shardCounts) follow(complete bool, now time.Time) {
 	}
 }
 
-// unownedSeconds is for how long there were slots in which no replica may begin work.
+// unownedSeconds returns the total time in which there were slots without a replica that may start
+// work.
 func (c *shardCounts) unownedSeconds(now time.Time) float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,7 +47,7 @@ func (c *shardCounts) unownedSeconds(now time.Time) float64 {
 	return unowned.Seconds()
 }
 
-// note takes note of what a replica had, and has now.
+// note records the slots of a replica before and after a change.
 func (c *shardCounts) note(before, now slots.Set) {
 	c.slots.Store(int64(now.Len()))
 	if now.Without(before) != (slots.Set{}) {

@@ -31,16 +31,16 @@ import (
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
-// crew are replicas that share the ConfigMaps with a label, which are in many namespaces of a real API server.
+// crew is several replicas that share labelled ConfigMaps in many namespaces of a real API server.
 type crew struct {
 	*replicas
 	namespaces []string
 	round      int
-	// logger is that of the replicas.
+	// logger is the logger of the replicas.
 	logger micrologger.Logger
 
 	mu sync.Mutex
-	// last is who has reconciled a namespace last, and at work who does so now.
+	// last is the replica that last reconciled a namespace. atWork is the one that does so now.
 	last, atWork map[string]string
 }
 
@@ -61,7 +61,7 @@ func newCrew(t *testing.T, namespaces int) *crew {
 	return c
 }
 
-// config is that of a replica.
+// config returns the config of a replica.
 func (c *crew) config(identity string) operator.Config {
 	c.t.Helper()
 	return c.inspected(identity, nil)
@@ -103,14 +103,14 @@ func (c *crew) work(identity, namespace string) {
 	}
 	c.atWork[namespace] = identity
 	c.mu.Unlock()
-	time.Sleep(time.Millisecond) // there is work that takes a while
+	time.Sleep(time.Millisecond) // some work takes a while
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.atWork, namespace)
 	c.last[namespace] = identity
 }
 
-// touch has everything to be reconciled anew.
+// touch changes all objects, so that they are reconciled again.
 func (c *crew) touch() {
 	c.t.Helper()
 	c.round++
@@ -147,7 +147,7 @@ func (c *crew) sharedBy(identities ...string) {
 	})
 }
 
-// forget forgets who has reconciled what, and returns what a replica had.
+// forget drops the record of reconciliations, and returns the namespaces of a replica.
 func (c *crew) forget(identity string) (namespaces []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,14 +160,14 @@ func (c *crew) forget(identity string) (namespaces []string) {
 	return namespaces
 }
 
-// reconciled tells whether somebody has reconciled these namespaces.
+// reconciled reports whether each of these namespaces was reconciled.
 func (c *crew) reconciled(namespaces []string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !slices.ContainsFunc(namespaces, func(namespace string) bool { return c.last[namespace] == "" })
 }
 
-// slots says who holds each slot, and who is to hold it.
+// slots returns the holder and the next holder of each slot.
 func (r *replicas) slots() (holders, next []string) {
 	r.t.Helper()
 	list := &coordinationv1.LeaseList{}
@@ -181,7 +181,7 @@ func (r *replicas) slots() (holders, next []string) {
 	return holders, next
 }
 
-// replicaLeases are the Leases of replicas that there are.
+// replicaLeases returns the number of Leases of replicas.
 func (r *replicas) replicaLeases() int {
 	r.t.Helper()
 	list := &coordinationv1.LeaseList{}
@@ -199,7 +199,7 @@ func TestReplicasShareTheObjectsByNamespaceAndTakeOverWhatOthersLeave(t *testing
 	c.sharedBy("a", "b")
 	d := c.join("d")
 	c.sharedBy("a", "b", "d")
-	// Also what does not change is looked at by who gets it. The one that leads is one of several.
+	// A new holder also reconciles unchanged objects. The replica that leads is one of several.
 	left := c.forget("a")
 	if err := a.stop(); err != nil {
 		t.Error(err)
@@ -418,7 +418,7 @@ func TestEachReplicaTellsWhoHasWhichObjectAndWhatWasDoneWithIt(t *testing.T) {
 	}
 }
 
-// renewals are how many tries to renew a lease came to that.
+// renewals returns the number of attempts to renew a lease that had a result.
 func renewals(t *testing.T, registry prometheus.Gatherer, result string) (n float64) {
 	t.Helper()
 	families, err := registry.Gather()
@@ -435,14 +435,14 @@ func renewals(t *testing.T, registry prometheus.Gatherer, result string) (n floa
 	return n
 }
 
-// by tells who has reconciled a namespace last.
+// by returns the replica that last reconciled a namespace.
 func (c *crew) by(namespace string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.last[namespace]
 }
 
-// plain is who asks a page on loopback.
+// plain is a client for pages on loopback.
 var plain = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
 // ask reads from the page of a replica, with a token if there is one.

@@ -34,7 +34,7 @@ func shared(replicas int) demo.Story {
 		// Replicas hold the Lease of the operator together, and one that finds it renewed by another logs that. One that has just come has nothing.
 		Told: []string{"Failed to update lease", "replicas have no objects"},
 		Try: []string{
-			"bin/controlplane kubectl -n quickstart get leases   # who is there, who leads, and who has what",
+			"bin/controlplane kubectl -n quickstart get leases   # which replicas there are, and which has each slot",
 			"kill -STOP PROCESS   # that of a replica: the others take over, and it ends after kill -CONT",
 		},
 	}

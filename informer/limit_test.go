@@ -92,8 +92,8 @@ func (p *parted) holds(want ...string) {
 
 // told returns what was told since the last call, without what is left out of it.
 func (p *parted) told() (events []string) {
-	p.follower.mu.Lock()
-	defer p.follower.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, e := range p.events {
 		text := fmt.Sprintf("%s %s", e.Type, e.Key)
 		if e.Backlog {
@@ -222,8 +222,8 @@ func TestWhatHappensWhileAPartChangesIsTold(t *testing.T) {
 		})
 	}
 	versions := map[string]string{}
-	p.follower.mu.Lock()
-	defer p.follower.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, e := range p.events {
 		if e.Key.Namespace != p.namespaces[0] {
 			continue

@@ -34,8 +34,8 @@ type Author struct {
 	// Span is the span of the reconciliation, or nil if it is not recorded. It must not be changed.
 	Span *trace.SpanContext
 
-	mu     sync.Mutex
-	kept   bool
+	mu      sync.Mutex
+	kept    bool
 	ignored func()
 }
 

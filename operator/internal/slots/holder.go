@@ -46,7 +46,11 @@ func (h *Holder) Part() Part {
 func (h *Holder) Begin(slot int, finishing bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.part.Owned.Has(slot) && !(finishing && h.part.Releasing.Without(h.passed).Has(slot)) {
+	allowed := h.part.Owned
+	if finishing {
+		allowed = allowed.With(h.part.Releasing.Without(h.passed))
+	}
+	if !allowed.Has(slot) {
 		return false
 	}
 	h.busy[slot]++

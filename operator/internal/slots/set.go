@@ -43,6 +43,14 @@ func (s Set) And(other Set) Set {
 	return s
 }
 
+// With returns the slots that are in either set.
+func (s Set) With(other Set) Set {
+	for i := range s {
+		s[i] |= other[i]
+	}
+	return s
+}
+
 // Without returns the slots that are not in other.
 func (s Set) Without(other Set) Set {
 	for i := range s {

@@ -16,6 +16,7 @@ import (
 	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
 	"github.com/operatorkit/operatorkit/context/updateallowedcontext"
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 // ops writes down its calls, and does in each what the test says.
@@ -278,11 +279,11 @@ func TestR4PanicIsAnErrorWithItsStack(t *testing.T) {
 	plain := &resource{name: "plain", created: func(context.Context, any) error { panic(errBoom) }}
 
 	err := framework.ProcessUpdate(t.Context(), configMap("a"), []framework.Resource{r})
-	var p *framework.PanicError
+	var p *panics.Error
 	if !errors.As(err, &p) || p.Value != "at the disco" || !strings.Contains(string(p.Stack), "crud_test.go") {
 		t.Errorf("got %v, want a PanicError with the stack of the resource", err)
 	}
-	if want := "apply update change: panic: value of type string in github.com/operatorkit/operatorkit/framework_test.TestR4PanicIsAnErrorWithItsStack.func1 (crud_test.go:274)"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "apply update change: panic: value of type string in github.com/operatorkit/operatorkit/framework_test.TestR4PanicIsAnErrorWithItsStack.func1 (crud_test.go:275)"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want it to say %q", err, want)
 	}
 

@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 func conflict() error {
@@ -53,7 +55,7 @@ func TestWhatFollowsFromTheEndOfAReconciliation(t *testing.T) {
 		"an error, interrupted":           {ending{outcome: Failed, err: boom, interrupted: true}, decision{again: atNextStart}},
 		"an error after conflicts":        {ending{outcome: Failed, err: boom, conflicts: 7}, told},
 		"an error with a request":         {ending{outcome: Failed, err: boom, ask: time.Hour}, decision{again: afterBackoff, ask: time.Hour, tell: true, count: failed}},
-		"a panic":                         {ending{outcome: Failed, err: newPanicError("oh")}, decision{again: afterBackoff, tell: true, count: counts{errors: true, retries: true, panics: true}}},
+		"a panic":                         {ending{outcome: Failed, err: panics.New("oh")}, decision{again: afterBackoff, tell: true, count: counts{errors: true, retries: true, panics: true}}},
 		"a permanent error":               {ending{outcome: Failed, err: fmt.Errorf("no use: %w", Permanent(boom))}, gaveUp},
 		"a permanent error that asks":     {ending{outcome: Failed, err: Permanent(boom), ask: time.Hour}, decision{again: atNextChange, ask: time.Hour, tell: true, count: counts{errors: true}}},
 		"a permanent conflict":            {ending{outcome: Failed, err: Permanent(conflict())}, gaveUp},

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
 
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 // These are the causes that users distinguish. errors.Is with these values and the Is functions
@@ -69,7 +69,7 @@ type StepError struct {
 	Resource string
 	// Step is the step that failed.
 	Step Step
-	// Err is the error that the resource returned, or a *PanicError.
+	// Err is the error that the resource returned, or one that describes its panic.
 	Err error
 }
 
@@ -81,66 +81,19 @@ func (e *StepError) Error() string {
 // Unwrap returns the cause.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// PanicError is a panic that was turned into an error.
-type PanicError struct {
-	// Value is the argument of panic. It may quote a secret.
-	Value any
-	// Stack is the stack of the goroutine that panicked.
-	Stack []byte
-
-	text string
-}
-
-// newPanicError must be called while the goroutine is panicking, so that the stack is that of the
-// panic. A *PanicError that is thrown again is returned unchanged.
-func newPanicError(value any) *PanicError {
-	if again, ok := value.(*PanicError); ok {
-		return again
-	}
-	return &PanicError{Value: value, Stack: debug.Stack(), text: informer.DescribePanic(value)}
-}
-
-// Error implements error. It omits the stack, which is logged. Unless Go's runtime made the value,
-// the text has only its type and the place of the panic: the value may quote a Secret.
-func (e *PanicError) Error() string {
-	if e.text == "" {
-		return fmt.Sprintf("panic: value of type %T", e.Value)
-	}
-	return e.text
-}
-
-// Unwrap returns the value of the panic if it was an error.
-func (e *PanicError) Unwrap() error {
-	err, _ := e.Value.(error)
-	return err
-}
-
 func stackOf(err error) string {
-	var p *PanicError
+	var p *panics.Error
 	if errors.As(err, &p) {
 		return string(p.Stack)
 	}
 	return ""
 }
 
-// recoveredIn calls run with ctx and turns a panic into a *PanicError. The text of the error does
+// recoveredIn calls run with ctx and turns a panic into a *panics.Error. The text of the error does
 // not contain known secret values.
-func recoveredIn(ctx context.Context, run func(context.Context) error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = newPanicError(v)
-		}
-		if err != nil {
-			err = secretscontext.ScrubError(ctx, err)
-		}
-	}()
-	return run(ctx)
-}
-
-// Recovered calls f and turns a panic into a *PanicError, as the framework does with everything it
-// calls. It is for callers of foreign code.
-func Recovered(f func() error) error {
-	return recoveredIn(context.Background(), func(context.Context) error { return f() })
+func recoveredIn(ctx context.Context, run func(context.Context) error) error {
+	err := panics.Recovered(func() error { return run(ctx) })
+	return secretscontext.ScrubError(ctx, err)
 }
 
 // sourceError is the reason why a framework stops without a request.

@@ -17,6 +17,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/framework/internal/shadows"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 // Framework reconciles the objects of one primary source. It watches, queues, orders, retries,
@@ -151,7 +152,7 @@ func (f *Framework) Run(ctx context.Context) error {
 	defer f.retries.Stop()
 	defer f.queue.ShutDown()
 	if f.config.CRD != nil && !f.config.PlanOnly {
-		err := Recovered(func() error {
+		err := panics.Recovered(func() error {
 			return f.config.CRDClient.EnsureCreated(ctx, f.config.CRD, backoff.WithContext(f.config.BackOffFactory(), ctx))
 		})
 		if err != nil && ctx.Err() != nil {
@@ -178,7 +179,7 @@ func (f *Framework) runSources(ctx context.Context) error {
 
 	var running sync.WaitGroup
 	run := func(what string, step func() error) {
-		if err := Recovered(step); err != nil {
+		if err := panics.Recovered(step); err != nil {
 			cancel(sourceError{fmt.Errorf("%s: %w", what, err)})
 		}
 	}
@@ -215,7 +216,7 @@ func (f *Framework) runSources(ctx context.Context) error {
 // workWhenSynced works once the sources are synced, unless ctx ends before.
 func (f *Framework) workWhenSynced(ctx context.Context) error {
 	for _, s := range f.Sources() {
-		err := Recovered(func() error { return s.WaitForSync(ctx) })
+		err := panics.Recovered(func() error { return s.WaitForSync(ctx) })
 		if ctx.Err() != nil {
 			return nil
 		}

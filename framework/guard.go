@@ -4,12 +4,13 @@ import (
 	"fmt"
 
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 // guard calls a function of the author that observes reconciliations or is asked about them, but is
 // not part of one. A panic is logged and counted, and changes nothing else.
 func (f *Framework) guard(what string, call func(), fields ...any) {
-	if err := Recovered(func() error { call(); return nil }); err != nil {
+	if err := panics.Recovered(func() error { call(); return nil }); err != nil {
 		f.panicked(what, err, fields...)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/internal/cut"
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 // PlanAnnotation makes the framework only plan for an object, also for its deletion, while its
@@ -80,7 +81,7 @@ func (f *Framework) reportPlan(ctx context.Context, key informer.Key, obj any, p
 		return nil
 	}
 	if report := f.config.PlanReporter; report != nil {
-		if err := Recovered(func() error { return report(ctx, informer.Copy(obj), p) }); err != nil {
+		if err := panics.Recovered(func() error { return report(ctx, informer.Copy(obj), p) }); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 // result is the result of reconciling a key.
@@ -30,7 +31,7 @@ const pauseAfterPanic = time.Minute
 // reconcileEntry brings one object up to date, and decides when it is requeued.
 func (f *Framework) reconcileEntry(ctx context.Context, e *waiting) {
 	res := f.reconcile(ctx, e)
-	if err := Recovered(func() error { f.conclude(ctx, e.Key, res, e); return nil }); err != nil {
+	if err := panics.Recovered(func() error { f.conclude(ctx, e.Key, res, e); return nil }); err != nil {
 		f.panicked("conclude a reconciliation", err, "object", keyString(e.Key))
 		f.retries.RetryAfter(e.Key, pauseAfterPanic, requester{})
 	}
@@ -41,7 +42,7 @@ func (f *Framework) reconcileEntry(ctx context.Context, e *waiting) {
 func (f *Framework) reconcile(ctx context.Context, e *waiting) (res result) {
 	defer func() {
 		if v := recover(); v != nil {
-			res = activityOf(ctx).broke(e.Key, newPanicError(v))
+			res = activityOf(ctx).broke(e.Key, panics.New(v))
 		}
 		f.metrics.reconciled(res)
 	}()
@@ -185,7 +186,7 @@ func (f *Framework) initCtx(parent context.Context, set *setPlanner, obj any) (c
 // resourceSet asks the router, and returns the set for the event of r. A panic in a Handles
 // function is an error.
 func (f *Framework) resourceSet(r *reconciliation, obj any) (set *ResourceSet, err error) {
-	err = Recovered(func() (err error) {
+	err = panics.Recovered(func() (err error) {
 		set, err = f.config.ResourceRouter.ResourceSet(obj)
 		return err
 	})

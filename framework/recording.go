@@ -15,6 +15,7 @@ import (
 	"github.com/operatorkit/operatorkit/context/updatenecessarycontext"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 // These are the reasons why an object is ignored, and why a resource does not run completely.
@@ -199,7 +200,7 @@ func (f *Framework) observe(key informer.Key, res result, why *waiting, next tim
 	if res.reconciliation != nil {
 		res.reconciliation.scrubRecord(record)
 	}
-	if err := Recovered(func() error { f.config.Observer.Observe(record); return nil }); err != nil {
+	if err := panics.Recovered(func() error { f.config.Observer.Observe(record); return nil }); err != nil {
 		f.panicked("tell the observer", err, "object", keyString(key))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework/internal/shadows"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 // maxComparisons is the number of tries of a comparison if the state changes meanwhile.
@@ -23,7 +24,7 @@ func (f *Framework) compareSets(ctx context.Context, s subject) ([]*plan.Compari
 	var active *plan.Plan
 	for _, set := range f.config.ResourceRouter.shadows {
 		handles := false
-		err := Recovered(func() error { handles = f.config.ResourceRouter.shadowHandles(set, s.obj); return nil })
+		err := panics.Recovered(func() error { handles = f.config.ResourceRouter.shadowHandles(set, s.obj); return nil })
 		switch {
 		case err != nil:
 			comparisons = append(comparisons, f.incomparable(s, set, fmt.Errorf("ask the shadow whether it handles the object: %w", err)))
@@ -179,7 +180,7 @@ func (f *Framework) compareLater(ctx context.Context, key informer.Key, activity
 // compareKey compares the object that the source holds under a key, unless it is being deleted. A
 // panic of foreign code, outside the shadows' resources, is logged.
 func (f *Framework) compareKey(ctx context.Context, key informer.Key) (comparisons []*plan.Comparison) {
-	err := Recovered(func() error {
+	err := panics.Recovered(func() error {
 		obj, exists, err := f.source.Get(key)
 		if err != nil || !exists || paused(obj) {
 			return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework/internal/keyed"
 	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 // takeover keeps a framework from acting on an old state when it adopts objects from another process:
@@ -90,7 +91,7 @@ func (f *Framework) takeOver(ctx context.Context) {
 				return slices.ContainsFunc(parts, func(p takenPart) bool { return p.has(key) })
 			}
 		}
-		if err := Recovered(func() error { return f.compare(ctx, within(parts)) }); err != nil {
+		if err := panics.Recovered(func() error { return f.compare(ctx, within(parts)) }); err != nil {
 			if err.Error() != told && ctx.Err() == nil {
 				f.log("error", "nothing is reconciled before the source was compared with what there is", "source", f.source.Name(), "error", err.Error())
 			}

@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"k8s.io/utils/lru"
+
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 // HubConfig describes a [Hub].
@@ -349,7 +351,7 @@ func (h *Hub) deliver(e Event) {
 func (h *Hub) call(s *subscriber, e Event) {
 	defer func() {
 		if r := recover(); r != nil {
-			h.freshness.cantUse("panic of a handler", fmt.Errorf("a handler of source %s: %s\n%s", h.name, DescribePanic(r), debug.Stack()))
+			h.freshness.cantUse("panic of a handler", fmt.Errorf("a handler of source %s: %s\n%s", h.name, panics.Describe(r), debug.Stack()))
 		}
 	}()
 	s.handle(e)

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 var _ Source = (*Push)(nil)
@@ -143,7 +145,7 @@ func (p *Push) Run(ctx context.Context) error {
 func (p *Push) name(obj any) (key Key, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("its key: %s", DescribePanic(r))
+			err = fmt.Errorf("its key: %s", panics.Describe(r))
 		}
 	}()
 	key, err = p.key(obj)

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 // DropManagedFields is a transform that removes metadata.managedFields, which no resource reads and
@@ -94,7 +96,7 @@ func (p *preparation) transform(received any) (any, error) {
 func (p *preparation) callUser(obj client.Object) (_ client.Object, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("the transform: %s", DescribePanic(r))
+			err = fmt.Errorf("the transform: %s", panics.Describe(r))
 		}
 	}()
 	key, version := client.ObjectKeyFromObject(obj), obj.GetResourceVersion()
@@ -131,7 +133,7 @@ func (p *preparation) guard(indexers map[string]IndexFunc) map[string]IndexFunc 
 		guarded[name] = func(obj any) (result []string) {
 			defer func() {
 				if r := recover(); r != nil {
-					p.logger.Errorf(context.Background(), errors.New(DescribePanic(r)), "index %s panicked", name)
+					p.logger.Errorf(context.Background(), errors.New(panics.Describe(r)), "index %s panicked", name)
 					result = nil
 				}
 			}()

@@ -21,6 +21,7 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/crdclient"
 	"github.com/operatorkit/operatorkit/internal/faults"
+	"github.com/operatorkit/operatorkit/internal/panics"
 	"github.com/operatorkit/operatorkit/operator/inspector"
 )
 
@@ -297,7 +298,7 @@ func (o *Operator) ensureCRDs(ctx context.Context) error {
 		return nil
 	}
 	for _, crd := range o.config.CRDs {
-		err := framework.Recovered(func() error { return o.crds.EnsureCreated(withoutFence(ctx), crd, o.config.BackOffFactory()) })
+		err := panics.Recovered(func() error { return o.crds.EnsureCreated(withoutFence(ctx), crd, o.config.BackOffFactory()) })
 		if ctx.Err() != nil {
 			return nil
 		}

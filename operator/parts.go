@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 // parts run side by side.
@@ -30,7 +31,7 @@ func (p *parts) run(kind, name string, f func() error) {
 	p.names = append(p.names, called)
 	p.mu.Unlock()
 	p.running.Go(func() {
-		err := framework.Recovered(f)
+		err := panics.Recovered(f)
 		p.ended(called, err)
 		if err != nil {
 			p.failed()

@@ -3,7 +3,7 @@ package plan
 import (
 	"reflect"
 
-	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 // Changer is implemented by states, and parts of patches, that describe themselves.
@@ -32,7 +32,7 @@ type Noter interface {
 func Notes(desired any) (notes []string) {
 	defer func() {
 		if v := recover(); v != nil {
-			notes = []string{"what stays as it is can't be told: " + informer.DescribePanic(v)}
+			notes = []string{"what stays as it is can't be told: " + panics.Describe(v)}
 		}
 	}()
 	v := reflect.ValueOf(desired)
@@ -103,7 +103,7 @@ func (d describer) changesOf(t item) (changes []Change) {
 	defer func() {
 		if v := recover(); v != nil {
 			object := Object{Kind: kindOf(t.value.Type()), Name: t.place}
-			changes = []Change{{Action: d.action, Object: object, Description: "can't be described: " + informer.DescribePanic(v)}}
+			changes = []Change{{Action: d.action, Object: object, Description: "can't be described: " + panics.Describe(v)}}
 		}
 	}()
 	if c, ok := as[Changer](t.value); ok {

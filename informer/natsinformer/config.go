@@ -8,6 +8,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/internal/faults"
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 // The defaults of a SourceConfig.
@@ -87,7 +88,7 @@ func guardFilter(filter func(string) bool, logger micrologger.Logger) func(strin
 	return func(key string) (ours bool) {
 		defer func() {
 			if r := recover(); r != nil {
-				logger.Log("level", "error", "message", "filter panicked", "key", key, "panic", informer.DescribePanic(r))
+				logger.Log("level", "error", "message", "filter panicked", "key", key, "panic", panics.Describe(r))
 				ours = false
 			}
 		}()
@@ -102,7 +103,7 @@ func guard(indexers map[string]informer.IndexFunc, logger micrologger.Logger) ma
 		guarded[name] = func(obj any) (result []string) {
 			defer func() {
 				if r := recover(); r != nil {
-					logger.Log("level", "error", "message", "index panicked", "index", name, "panic", informer.DescribePanic(r))
+					logger.Log("level", "error", "message", "index panicked", "index", name, "panic", panics.Describe(r))
 					result = nil
 				}
 			}()

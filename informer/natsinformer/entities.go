@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 // ErrUndecodable is in the chain of the error for an entry with a value that the codec can't
@@ -47,7 +48,7 @@ func (b *Bucket[T]) decode(key string, revision uint64, data []byte) (entity T, 
 func (b *Bucket[T]) decodeValue(data []byte) (entity T, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("the codec: %s", informer.DescribePanic(r))
+			err = fmt.Errorf("the codec: %s", panics.Describe(r))
 		}
 	}()
 	entity, err = b.config.Codec.Decode(data)

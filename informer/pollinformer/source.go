@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 // Source is an [informer.Source] that lists on a timer. Its objects are values of type T.
@@ -81,7 +82,7 @@ func (s *Source[T]) poll(ctx context.Context) {
 func (s *Source[T]) refresh(ctx context.Context) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("list %s: %s\n%s", s.Name(), informer.DescribePanic(r), debug.Stack())
+			err = fmt.Errorf("list %s: %s\n%s", s.Name(), panics.Describe(r), debug.Stack())
 		}
 	}()
 	select {
@@ -153,7 +154,7 @@ func (s *Source[T]) list(ctx context.Context) (map[informer.Key]T, error) {
 func (s *Source[T]) GetLive(ctx context.Context, key informer.Key) (obj any, exists bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("get %s of %s: %s\n%s", key, s.Name(), informer.DescribePanic(r), debug.Stack())
+			err = fmt.Errorf("get %s of %s: %s\n%s", key, s.Name(), panics.Describe(r), debug.Stack())
 		}
 	}()
 	value, exists, err := s.get(ctx, key)

@@ -9,6 +9,7 @@ import (
 	"github.com/giantswarm/micrologger"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/panics"
 	"github.com/operatorkit/operatorkit/operator"
 )
 
@@ -56,8 +57,8 @@ func (p *program) newParts(ctx context.Context, stderr io.Writer, connection *co
 
 // called calls a function of the author's. A panic is its error, and the log has the stack.
 func called(logger micrologger.Logger, f func() error) error {
-	err := framework.Recovered(f)
-	if panicked := (*framework.PanicError)(nil); errors.As(err, &panicked) {
+	err := panics.Recovered(f)
+	if panicked := (*panics.Error)(nil); errors.As(err, &panicked) {
 		logger.Log("level", "error", "message", panicked.Error(), "stack", string(panicked.Stack))
 	}
 	return err

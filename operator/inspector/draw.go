@@ -14,6 +14,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/panics"
 	"github.com/operatorkit/operatorkit/operator/inspector/graph"
 )
 
@@ -36,7 +37,7 @@ func (i *Inspector) Draw(f *framework.Framework, draw DrawFunc) {
 
 // Graphs returns the pictures that are drawn of an object of a framework (Draw), and none without a function that does. They are the caller's.
 // For the error apierrors.IsNotFound holds when there is no such object; otherwise it is that of the source, of the function, or of ctx, and
-// a *framework.PanicError if the function panics. It changes nothing, and may be called for any number of objects at once,
+// one with the place of the panic if the function panics. It changes nothing, and may be called for any number of objects at once,
 // once the sources are synced.
 func (i *Inspector) Graphs(ctx context.Context, f *framework.Framework, key informer.Key) ([]*graph.Graph, error) {
 	i.mu.RLock()
@@ -57,7 +58,7 @@ func (i *Inspector) Graphs(ctx context.Context, f *framework.Framework, key info
 		object.Kind = cmp.Or(o.GetObjectKind().GroupVersionKind().Kind, object.Kind)
 	}
 	var graphs []*graph.Graph
-	err = framework.Recovered(func() (err error) {
+	err = panics.Recovered(func() (err error) {
 		graphs, err = draw(identity.NewContext(ctx, &identity.Scope{Identity: f.Identity()}), obj)
 		return err
 	})

@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/panics"
 	"github.com/operatorkit/operatorkit/operator/inspector"
 	"github.com/operatorkit/operatorkit/operator/inspector/graph"
 )
@@ -85,7 +85,7 @@ func TestGraphsThatCantBeDrawnAreErrors(t *testing.T) {
 		"there is no such object": {t.Context(), "gone", apierrors.IsNotFound, `sites.example.com "default/gone" not found`},
 		"the hook fails":          {t.Context(), "fails", func(err error) bool { return errors.Is(err, errPencil) }, "draw the graphs of Site default/fails: boom"},
 		"the hook panics": {t.Context(), "panics", func(err error) bool {
-			var p *framework.PanicError
+			var p *panics.Error
 			return errors.As(err, &p) && len(p.Stack) > 0
 		}, "draw the graphs of Site default/panics: panic: value of type string in github.com/operatorkit/operatorkit/operator/inspector_test.sketch (draw_test.go:27)"},
 		"the context has ended": {ended, "a", func(err error) bool { return errors.Is(err, context.Canceled) }, "draw the graphs of Site default/a: context canceled"},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/panics"
 	"github.com/operatorkit/operatorkit/operator"
 )
 
@@ -62,7 +63,7 @@ func (c *ControllerRuntime[T]) assemble(workers int, registry *prometheus.Regist
 
 // routed returns the error of a router for an object.
 func routed(router *framework.ResourceRouter, obj any) error {
-	return framework.Recovered(func() error {
+	return panics.Recovered(func() error {
 		_, err := router.ResourceSet(obj)
 		return err
 	})

@@ -10,9 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 // Garbage is a secondary whose primary does not exist.
@@ -168,7 +168,7 @@ func (c *ControllerRuntime[T]) collect(ctx context.Context) error {
 			return nil
 		case <-timer.C:
 		}
-		err := framework.Recovered(func() error {
+		err := panics.Recovered(func() error {
 			c.custom.GarbageSecondaries()
 			return nil
 		})

@@ -15,6 +15,7 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
 	"github.com/operatorkit/operatorkit/internal/faults"
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 var _ IController = (*ControllerRuntime[natsinformer.Entity])(nil)
@@ -128,7 +129,7 @@ func (c *ControllerRuntime[T]) start(ctx context.Context, workers int) (err erro
 		return fmt.Errorf("run controller %q: %w: SetCustomController was given nil", c.config.Name, framework.ErrInvalidConfig)
 	}
 	defer func() {
-		cleaned := framework.Recovered(func() error {
+		cleaned := panics.Recovered(func() error {
 			c.custom.Clean()
 			return nil
 		})

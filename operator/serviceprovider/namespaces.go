@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 func namespaceNamed(name string) *metav1.PartialObjectMetadata {
@@ -57,7 +57,7 @@ func (r *APIReconciler[T, C]) namespaceChanged(objects *informer.Kubernetes) fun
 
 // begins tells whether a namespace was not served before a change, and is now. If the predicate panics it may be.
 func (r *APIReconciler[T, C]) begins(ctx context.Context, before, after *metav1.PartialObjectMetadata) (begins bool) {
-	err := framework.Recovered(func() error {
+	err := panics.Recovered(func() error {
 		begins = r.namespacePredicate(after) && !r.namespacePredicate(before)
 		return nil
 	})

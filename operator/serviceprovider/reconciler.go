@@ -19,6 +19,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/panics"
 	"github.com/operatorkit/operatorkit/internal/statusmap"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
@@ -57,7 +58,7 @@ type APIReconciler[T API, C Config] struct {
 func (r *APIReconciler[T, C]) Reconcile(ctx context.Context, req ctrl.Request) (_ ctrl.Result, reconcileErr error) {
 	ctx = secretscontext.NewContext(ctx)
 	var result ctrl.Result
-	err := framework.Recovered(func() (err error) {
+	err := panics.Recovered(func() (err error) {
 		result, err = r.reconcile(ctx, req)
 		return err
 	})
@@ -65,7 +66,7 @@ func (r *APIReconciler[T, C]) Reconcile(ctx context.Context, req ctrl.Request) (
 		return result, nil
 	}
 	err = fmt.Errorf("reconcile %s %s: %w", r.kind.Kind, req, err)
-	var panicked *framework.PanicError
+	var panicked *panics.Error
 	if errors.As(err, &panicked) {
 		log.FromContext(ctx).Error(err, "the provider panicked", "stack", string(panicked.Stack))
 	}
@@ -101,7 +102,7 @@ func (r *APIReconciler[T, C]) reconcile(ctx context.Context, req ctrl.Request) (
 		way = r.delete
 	}
 	var result ctrl.Result
-	if panicked := framework.Recovered(func() error { result, err = way(ctx, o); return nil }); panicked != nil {
+	if panicked := panics.Recovered(func() error { result, err = way(ctx, o); return nil }); panicked != nil {
 		result, err = ctrl.Result{}, r.failed(o, panicked, ClusterContext{})
 	}
 	if o.gone && err == nil {
@@ -194,7 +195,7 @@ func (r *APIReconciler[T, C]) call(ctx context.Context, o *object[T], function s
 	if err != nil {
 		return result, false, err
 	}
-	err = framework.Recovered(func() (err error) {
+	err = panics.Recovered(func() (err error) {
 		result, err = do(ctx, o.obj)
 		return err
 	})

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/panics"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/internal/claims"
 	"github.com/operatorkit/operatorkit/operator/logging"
@@ -201,7 +201,7 @@ func referenced[T API, C Config, O client.Object](r *APIReconciler[T, C], ask fu
 		}
 		config, _ := r.configs.newest()
 		concerns := true
-		if err := framework.Recovered(func() error { concerns = ask(ctx, e.Object.(O), config); return nil }); err != nil {
+		if err := panics.Recovered(func() error { concerns = ask(ctx, e.Object.(O), config); return nil }); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "the provider panicked when it was asked whether it refers to an object; that counts as yes")
 		}
 		if concerns {

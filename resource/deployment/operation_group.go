@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 // SequenceOperation is a composite operation that executes a sequence of operations in order. The first that fails ends it, but for
@@ -84,7 +84,7 @@ func atOnce[T any](ctx context.Context, operations []T, limit int, f func(T) err
 		group.Go(func() {
 			defer func() { <-free }()
 			// Whoever follows the progress is called from here.
-			errs[i] = framework.Recovered(func() error { return f(op) })
+			errs[i] = panics.Recovered(func() error { return f(op) })
 		})
 	}
 	group.Wait()

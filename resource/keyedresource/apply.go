@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/panics"
 	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
@@ -119,7 +120,7 @@ func (r *resource[O, T]) atOnce(ctx context.Context, items []item[T], do func(it
 		}
 		running.Go(func() {
 			defer func() { <-free }()
-			if err := framework.Recovered(func() error { return do(it) }); err != nil {
+			if err := panics.Recovered(func() error { return do(it) }); err != nil {
 				errs[i] = fmt.Errorf("%s %s: %w", it.action, it.key, err)
 				if unreachable(ctx, err) {
 					stop.Store(true)

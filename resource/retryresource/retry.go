@@ -14,6 +14,7 @@ import (
 	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
 	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 // retrier is the middleware around the steps.
@@ -69,7 +70,7 @@ func (r *retrier) retry(ctx context.Context, info framework.StepInfo, next func(
 
 // repeatable tells whether another attempt may end otherwise.
 func repeatable(ctx context.Context, err error) bool {
-	var panicked *framework.PanicError
+	var panicked *panics.Error
 	var later *framework.RetryAfterError
 	return !framework.IsPermanent(err) &&
 		!errors.As(err, &panicked) &&

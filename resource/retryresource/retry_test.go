@@ -17,6 +17,7 @@ import (
 	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
 	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/panics"
 	"github.com/operatorkit/operatorkit/resource/retryresource"
 )
 
@@ -273,7 +274,7 @@ func TestWhatIsNotRetried(t *testing.T) {
 		},
 		"a panic": {
 			ensure: func(context.Context) error { panic("broken") },
-			check:  func(err error) bool { return errors.As(err, new(*framework.PanicError)) },
+			check:  func(err error) bool { return errors.As(err, new(*panics.Error)) },
 		},
 		"a step that cancelled its resource": {
 			ensure: func(ctx context.Context) error { resourcecanceledcontext.SetCanceled(ctx); return errFlaky },

@@ -8,6 +8,7 @@ import (
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/internal/panics"
 	"github.com/operatorkit/operatorkit/resource/internal/worklist"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 )
@@ -21,7 +22,7 @@ func (r *resource[O]) Apply(ctx context.Context, obj O, change State) error {
 			break
 		}
 		// A panic is an error of its service: the others are not to suffer from it.
-		err := framework.Recovered(func() error { return r.config.Manager.CarryOut(ctx, change.set, o) })
+		err := panics.Recovered(func() error { return r.config.Manager.CarryOut(ctx, change.set, o) })
 		r.config.Done(ctx, obj, o, err)
 		switch {
 		case err == nil:

@@ -16,6 +16,7 @@ import (
 	"github.com/operatorkit/operatorkit/context/updateallowedcontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 func TestOperationsAreCarriedOutInTheirOrder(t *testing.T) {
@@ -104,7 +105,7 @@ func TestOfSeveralFailuresTheCausesAreFound(t *testing.T) {
 	k.desk.answers["c"] = always(outdated("c"))
 	err := framework.ProcessUpdate(t.Context(), prod(), k.resources)
 	k.wantDone("a", "b", "c")
-	var panicked *framework.PanicError
+	var panicked *panics.Error
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &panicked) || !strings.Contains(string(panicked.Stack), "apply_test.go") {
 		t.Errorf("error = %v", err)
 	}

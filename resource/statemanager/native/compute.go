@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/panics"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
@@ -139,8 +139,8 @@ func (c *computation) ends(ctx context.Context, err error) bool {
 
 // alone does something for one service. A panic is the service's own failure.
 func (c *computation) alone(key client.ObjectKey, do func() error) error {
-	err := framework.Recovered(do)
-	if panicked := (*framework.PanicError)(nil); errors.As(err, &panicked) {
+	err := panics.Recovered(do)
+	if panicked := (*panics.Error)(nil); errors.As(err, &panicked) {
 		c.hold(key, c.begin(key), false, err)
 		return nil
 	}

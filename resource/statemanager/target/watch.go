@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 // Kind is objects of a cluster that are watched.
@@ -192,7 +193,7 @@ func (c *Cluster) owners(e informer.Event) (concerned []func(Key) bool) {
 	var named []Key
 	defer func() {
 		if r := recover(); r != nil {
-			c.clusters.config.Logger.Errorf(c.ctx, errors.New(informer.DescribePanic(r)), "Owners panicked for %s, everybody is told", e.Key)
+			c.clusters.config.Logger.Errorf(c.ctx, errors.New(panics.Describe(r)), "Owners panicked for %s, everybody is told", e.Key)
 			concerned = nil
 		}
 	}()

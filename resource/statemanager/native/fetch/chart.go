@@ -11,7 +11,7 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 
-	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/panics"
 	"github.com/operatorkit/operatorkit/resource/internal/yamlsize"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
@@ -49,7 +49,7 @@ func unpackChart(content []byte, limits Limits) (*Chart, error) {
 func load(files []*archive.BufferedFile) (c *chart.Chart, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = noChart(fmt.Errorf("reading it: %s", informer.DescribePanic(r)))
+			err = noChart(fmt.Errorf("reading it: %s", panics.Describe(r)))
 		}
 	}()
 	c, err = loader.LoadFiles(files)

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 // flights lets callers that want the same thing at the same time share one call. Other than singleflight's, the call ends
@@ -71,7 +71,7 @@ func (f *flights[T]) run(ctx context.Context, key string, c *flight[T], call fun
 		c.cancel()
 		close(c.done)
 	}()
-	c.panicked = framework.Recovered(func() error {
+	c.panicked = panics.Recovered(func() error {
 		c.value, c.err = call(ctx)
 		return nil
 	})

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/panics"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/fetch"
@@ -244,7 +244,7 @@ func TestWhatIsInTheCacheIsUsedWhileNobodyAnswers(t *testing.T) {
 func TestPanicIsThatOfTheCaller(t *testing.T) {
 	defer func() {
 		r := recover()
-		if p, ok := r.(*framework.PanicError); !ok || p.Value != "broken" || !strings.Contains(string(p.Stack), "outage_test.go") {
+		if p, ok := r.(*panics.Error); !ok || p.Value != "broken" || !strings.Contains(string(p.Stack), "outage_test.go") {
 			t.Errorf("the caller panicked with %v: want the panic of the call, and its stack", r)
 		}
 	}()

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
-	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/panics"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/patching"
 )
 
@@ -57,7 +57,7 @@ func (c *Carrier) build(ctx context.Context, files fs.FS, folder string, budget 
 func run(files filesys.FileSystem, folder string) (documents []document, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("its kustomization makes kustomize fail: %s", informer.DescribePanic(v))
+			err = fmt.Errorf("its kustomization makes kustomize fail: %s", panics.Describe(v))
 		}
 	}()
 	// The defaults of the options are: files of the kustomization only, no plugins but those that are built in.

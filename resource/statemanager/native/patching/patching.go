@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/operatorkit/operatorkit/framework"
-	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/panics"
 	"github.com/operatorkit/operatorkit/resource/internal/yamlsize"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
@@ -297,7 +297,7 @@ func (m *merge) into(ctx context.Context, u *unstructured.Unstructured) (object 
 	defer release()
 	defer func() {
 		if v := recover(); v != nil {
-			object, err = nil, fmt.Errorf("it makes kustomize fail: %s", informer.DescribePanic(v))
+			object, err = nil, fmt.Errorf("it makes kustomize fail: %s", panics.Describe(v))
 		}
 	}()
 	merged, err := patchstrategicmerge.Filter{Patch: patch}.Filter([]*kyaml.RNode{before})

@@ -1,4 +1,5 @@
-package informer
+// Package panics turns panics of foreign code into errors, and describes them without their secrets.
+package panics
 
 import (
 	"errors"
@@ -6,10 +7,55 @@ import (
 	"path"
 	"reflect"
 	"runtime"
+	"runtime/debug"
 	"strings"
 )
 
-// DescribePanic describes a panic without its secrets, for the deferred function that recovered it.
+// Error is a panic that was turned into an error.
+type Error struct {
+	// Value is the argument of panic. It may quote a secret.
+	Value any
+	// Stack is the stack of the goroutine that panicked.
+	Stack []byte
+
+	text string
+}
+
+// New must be called while the goroutine is panicking, so that the stack is that of the panic. An
+// *Error that is thrown again is returned unchanged.
+func New(value any) *Error {
+	if again, ok := value.(*Error); ok {
+		return again
+	}
+	return &Error{Value: value, Stack: debug.Stack(), text: Describe(value)}
+}
+
+// Error implements error. It omits the stack, which is logged. Unless Go's runtime made the value,
+// the text has only its type and the place of the panic: the value may quote a Secret.
+func (e *Error) Error() string {
+	if e.text == "" {
+		return fmt.Sprintf("panic: value of type %T", e.Value)
+	}
+	return e.text
+}
+
+// Unwrap returns the value of the panic if it was an error.
+func (e *Error) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// Recovered calls f and turns a panic into an *Error. It is for callers of foreign code.
+func Recovered(f func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = New(v)
+		}
+	}()
+	return f()
+}
+
+// Describe describes a panic without its secrets, for the deferred function that recovered it.
 // The description has the text of a value made by Go's runtime. Of any other value it has only the
 // type, because the text may quote a secret. It also has the place, as in
 //
@@ -17,7 +63,7 @@ import (
 //	panic: value of type *errors.errorString in main.(*ops).Get (ops.go:42)
 //
 // It must be called while that function runs.
-func DescribePanic(value any) string {
+func Describe(value any) string {
 	what := fmt.Sprintf("value of type %T", value)
 	if fault := faultIn(value); fault != nil && ofRuntime(fault) {
 		what = fault.Error()

@@ -1,4 +1,4 @@
-package informer_test
+package panics_test
 
 import (
 	"errors"
@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 // panicked returns the description of a panic in f.
 func panicked(f func()) (said string) {
-	defer func() { said = informer.DescribePanic(recover()) }()
+	defer func() { said = panics.Describe(recover()) }()
 	f()
 	return ""
 }
@@ -25,14 +25,14 @@ func (pretending) RuntimeError()   {}
 func TestR14APanicIsToldByItsTypeAndPlace(t *testing.T) {
 	var none map[string]int
 	var list []int
-	in := " in github.com/operatorkit/operatorkit/informer_test.TestR14APanicIsToldByItsTypeAndPlace.func"
+	in := " in github.com/operatorkit/operatorkit/internal/panics_test.TestR14APanicIsToldByItsTypeAndPlace.func"
 	for name, tc := range map[string]struct {
 		f    func()
 		want string
 	}{
 		"a text":                {func() { panic("hunter2") }, "panic: value of type string" + in},
 		"an error":              {func() { panic(errors.New("hunter2")) }, "panic: value of type *errors.errorString" + in},
-		"an error that says so": {func() { panic(pretending("hunter2")) }, "panic: value of type informer_test.pretending" + in},
+		"an error that says so": {func() { panic(pretending("hunter2")) }, "panic: value of type panics_test.pretending" + in},
 		"a nil map":             {func() { none["hunter2"] = 1 }, "panic: assignment to entry in nil map" + in},
 		"an index":              {func() { list[len(list)+2] = 1 }, "panic: runtime error: index out of range [2] with length 0" + in},
 		"nothing at an address": {func() { *(*int)(nil) = 1 }, "panic: runtime error: invalid memory address or nil pointer dereference" + in},
@@ -44,7 +44,7 @@ func TestR14APanicIsToldByItsTypeAndPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			said := panicked(tc.f)
-			if !strings.HasPrefix(said, tc.want) || !strings.Contains(said, " (panic_test.go:") || strings.Contains(said, "hunter2") {
+			if !strings.HasPrefix(said, tc.want) || !strings.Contains(said, " (panics_test.go:") || strings.Contains(said, "hunter2") {
 				t.Errorf("got %q, want %q, and the place", said, tc.want)
 			}
 		})

@@ -11,10 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Advice suggests a fix for each refusal by an API server in the tree of an error: the missing RBAC
-// rule and its subject, or the managers of the fields that a server-side apply sets. It is empty if
-// there is nothing to suggest. The framework appends it to the errors of reconciliations.
-func Advice(err error) string {
+// adviceOn is access.Advice.
+func adviceOn(err error) string {
 	var advice []string
 	for status := range statusesOf(err) {
 		for _, text := range []string{lackingRule(status), heldFields(status)} {
@@ -46,7 +44,7 @@ func advised(err error) error {
 	if errors.As(err, &already) {
 		return err
 	}
-	if advice := Advice(err); advice != "" {
+	if advice := adviceOn(err); advice != "" {
 		return &advisedError{err, advice}
 	}
 	return err

@@ -127,7 +127,7 @@
 //   - An [Observer] receives a record of every reconciliation and of its cause. Without an Observer
 //     nothing is recorded.
 //   - Errors name the object, the resource and the step, and suggest a fix when an API server
-//     refused a request ([Advice]). The content of patches is never logged.
+//     refused a request. The content of patches is never logged.
 //   - Values of Secrets that a reconciliation reads are scrubbed from its errors, events, records
 //     and plans and from messages to [Logger]; from records and plans also if an earlier resource
 //     shows a value that a later one reads. Package secretscontext documents which values are known

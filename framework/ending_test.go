@@ -151,7 +151,7 @@ func TestAdviceSaysHowToMendWhatAnAPIServerRefused(t *testing.T) {
 		"any other error":             {errors.New("boom"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Advice(tc.err)); diff != "" {
+			if diff := cmp.Diff(tc.want, adviceOn(tc.err)); diff != "" {
 				t.Errorf("advice (-want +got):\n%s", diff)
 			}
 		})

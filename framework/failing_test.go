@@ -16,6 +16,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/access"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
@@ -45,10 +46,10 @@ func TestStatusCountsTheObjectsThatFailAndTellsSinceWhen(t *testing.T) {
 		}
 		fail(2)
 		time.Sleep(90 * time.Second) // one more try
-		if since, fails := f.FailingSince(keyOf("a")); !fails || !since.Equal(began) {
+		if since, fails := access.EngineOf(f).FailingSince(keyOf("a")); !fails || !since.Equal(began) {
 			t.Errorf("a fails: %t since %s, want since %s", fails, since, began)
 		}
-		if _, fails := f.FailingSince(keyOf("fine")); fails {
+		if _, fails := access.EngineOf(f).FailingSince(keyOf("fine")); fails {
 			t.Error("an object fails that succeeded")
 		}
 		remove(t, source, configMap("b"))

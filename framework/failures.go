@@ -62,9 +62,8 @@ func (f *failures) count() (failing int, since time.Time, retried int) {
 	return failing, since, retried
 }
 
-// FailingSince reports whether the last reconciliation of an object failed with a reported error,
-// and since when the object has been failing. It may be called at any time and is cheap.
-func (f *Framework) FailingSince(key informer.Key) (since time.Time, fails bool) {
+// FailingSince implements access.Engine.
+func (f engine) FailingSince(key informer.Key) (since time.Time, fails bool) {
 	of, _ := f.failures.Get(key)
 	return of.since, !of.since.IsZero()
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/framework/internal/shadows"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/access"
 	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
@@ -54,7 +55,7 @@ type Framework struct {
 	// shadows is nil without shadow sets.
 	shadows *shadows.Comparisons
 	// shard is nil without replicas that share the objects.
-	shard Shard
+	shard access.Shard
 
 	loops      atomic.Uint64
 	begun      atomic.Bool

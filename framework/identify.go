@@ -25,11 +25,8 @@ func (f *Framework) Finalizer() string {
 	return f.finalizer
 }
 
-// Join makes the framework part of an operator of that name. former are earlier names of the
-// operator, in addition to those of the framework's configuration. IsInvalidConfig holds for the
-// error: the framework runs already, or its configuration names another operator. Join must not be
-// called once the framework runs or plans; operator.New calls it.
-func (f *Framework) Join(operator string, former []string) error {
+// Join implements access.Engine.
+func (f engine) Join(operator string, former []string) error {
 	if f.begun.Load() {
 		return fmt.Errorf("%w: framework %q runs already: make the operator before", ErrInvalidConfig, f.Name())
 	}

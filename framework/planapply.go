@@ -25,15 +25,13 @@ var (
 	ErrUpdateUnfinished = errors.New("the reconciliation was cancelled or held, and not all that the plan says was done")
 )
 
-// CheckPlan checks whether the next reconciliation would do exactly what a plan of this framework
-// describes. If not, the error has ErrPlanChanged or ErrPlanIncomplete in its chain, and describes
-// the difference. Nothing is changed.
-func (f *Framework) CheckPlan(ctx context.Context, saved *plan.Plan) error {
+// CheckPlan implements access.Engine.
+func (f engine) CheckPlan(ctx context.Context, saved *plan.Plan) error {
 	_, err := f.check(ctx, saved)
 	return err
 }
 
-// check is CheckPlan. It also returns the object that the plan was checked for.
+// check checks a plan for CheckPlan. It also returns the object that the plan was checked for.
 func (f *Framework) check(ctx context.Context, saved *plan.Plan) (obj any, err error) {
 	if err := f.complete(saved); err != nil {
 		return nil, fmt.Errorf("plan of %s: %w", saved.Object, err)

@@ -20,6 +20,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/access"
 )
 
 // world is what resources change: a setting by name.
@@ -190,7 +191,7 @@ func TestSavedPlanIsAppliedAsAReconciliationDoesIt(t *testing.T) {
 	w := &world{settings: map[string]string{"y": "old"}}
 	s := newSaving(t, configMap("a", "x", "1", "y", "2"), setting(t, &settingOps{world: w, name: "x"}), setting(t, &settingOps{world: w, name: "y"}))
 	p := s.saved(t)
-	if err := s.CheckPlan(t.Context(), p); err != nil {
+	if err := access.EngineOf(s.Framework).CheckPlan(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(map[string]string{"y": "old"}, w.all()); diff != "" || s.held(t) {
@@ -247,7 +248,7 @@ func TestSavedPlanIsRefusedWithADiffAndNothingIsDone(t *testing.T) {
 			test.meanwhile(t, s, w)
 			before := w.all()
 			s.onHold = func() { t.Error("a finalizer was put on") }
-			for _, apply := range []func(context.Context, *plan.Plan) error{s.CheckPlan, s.ApplyPlan} {
+			for _, apply := range []func(context.Context, *plan.Plan) error{access.EngineOf(s.Framework).CheckPlan, s.ApplyPlan} {
 				err := apply(t.Context(), p)
 				if !errors.Is(err, framework.ErrPlanChanged) || !strings.Contains(err.Error(), test.says) {
 					t.Errorf("error %v, want one that says %q", err, test.says)

@@ -22,18 +22,15 @@ func (e *RetryAfterError) Error() string { return e.Err.Error() }
 // Unwrap returns the error of the try.
 func (e *RetryAfterError) Unwrap() error { return e.Err }
 
-// RetriesAfter reports whether the step of a resource is run for the queue of a Framework, which
-// handles a RetryAfterError.
-func RetriesAfter(ctx context.Context) bool {
+// retriesAfter is access.RetriesAfter.
+func retriesAfter(ctx context.Context) bool {
 	s := scopeOf(ctx)
 	return s != nil && s.reconciliation.activity != nil
 }
 
-// LastTry returns the error of the last reconciliation of the same object if there is a
-// RetryAfterError in its chain, so that a wrapper of steps finds its earlier state. Otherwise, and
-// outside the step of a resource, it returns nil.
-func LastTry(ctx context.Context) error {
-	if !RetriesAfter(ctx) {
+// lastTry is access.LastTry.
+func lastTry(ctx context.Context) error {
+	if !retriesAfter(ctx) {
 		return nil
 	}
 	r := scopeOf(ctx).reconciliation

@@ -6,27 +6,11 @@ import (
 	"slices"
 
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/access"
 )
 
-// Shard says which objects of a framework this replica reconciles, of several replicas that share them: see
-// operator.ShardingConfig. Its methods are called for each reconciliation: they are quick, and safe for concurrent use.
-type Shard interface {
-	// Owns reports whether this replica may begin to work on an object.
-	Owns(key informer.Key) bool
-	// Holds reports whether this replica owns an object, is about to own it, or has not passed it to
-	// another replica yet.
-	Holds(key informer.Key) bool
-	// Begin begins to work on an object, until End, and reports whether that is allowed. The deletion
-	// of an object that is gone may begin until the object is passed to another replica.
-	Begin(key informer.Key, gone bool) bool
-	// End ends the work that Begin has begun. No other replica begins to work on the object before.
-	End(key informer.Key)
-}
-
-// Share limits the framework to the objects that a shard owns. Events of others are passed over, as far as the sources
-// hold them. IsInvalidConfig holds for the error: the framework runs already, or is driven by a queue that is not its
-// own. operator.New calls it.
-func (f *Framework) Share(s Shard) error {
+// Share implements access.Engine.
+func (f engine) Share(s access.Shard) error {
 	switch {
 	case f.begun.Load():
 		return fmt.Errorf("%w: framework %q runs already: make the operator before", ErrInvalidConfig, f.Name())
@@ -37,16 +21,8 @@ func (f *Framework) Share(s Shard) error {
 	return nil
 }
 
-// Reshare is called each time that the shard owns or holds other objects than before. The framework
-// forgets its state of objects that the shard does not own, except for unprocessed deletions of objects
-// that it holds, and its state of objects that the source does not hold. The gained objects that the
-// source holds become backlog, and so do their unprocessed deletions; nil stands for none. It may be called at any time,
-// also before Run and after it, but not twice at once.
-//
-// lost are the objects that are about to be passed to another replica; nil stands for none. Where only
-// this process remembers deletions, the source is compared with the live objects, so that no deletion
-// is missed that the source shows late.
-func (f *Framework) Reshare(gained, lost func(key informer.Key) bool) {
+// Reshare implements access.Engine.
+func (f engine) Reshare(gained, lost func(key informer.Key) bool) {
 	for _, key := range f.remembered() {
 		if !f.shard.Owns(key) && !f.tracksDeletion(key) {
 			f.disown(key)
@@ -71,9 +47,8 @@ func (f *Framework) remembered() []informer.Key {
 		f.reportedPlans.Keys(), f.unmatched.Keys(), f.retries.Keys())
 }
 
-// HasUnprocessed reports whether there are deletions to process of objects that are gone, or may be
-// any, among objects that has accepts. It is safe for concurrent use.
-func (f *Framework) HasUnprocessed(has func(key informer.Key) bool) bool {
+// HasUnprocessed implements access.Engine.
+func (f engine) HasUnprocessed(has func(key informer.Key) bool) bool {
 	lost := func(p takenPart) bool { return p.lost }
 	return slices.ContainsFunc(f.takeover.parts(), lost) || slices.ContainsFunc(f.tombstones.gone.Keys(), has) || slices.ContainsFunc(f.takeover.behind.Keys(), func(key informer.Key) bool {
 		lag, known := f.takeover.behind.Get(key)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/access"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
@@ -70,7 +71,7 @@ func (p *part) becomes(f *framework.Framework, names ...string) {
 	before := p.names
 	p.names, p.held = names, nil
 	p.mu.Unlock()
-	f.Reshare(func(key informer.Key) bool {
+	access.EngineOf(f).Reshare(func(key informer.Key) bool {
 		return slices.Contains(names, key.Name) && !slices.Contains(before, key.Name)
 	}, nil)
 }
@@ -85,7 +86,7 @@ func sharedFramework(t *testing.T, p *part, created func(ctx context.Context, ob
 		}
 	}
 	f := newFramework(t, framework.Config{Name: "shared", Source: source, DisableFinalizer: true}, &resource{name: "resource", created: created})
-	if err := f.Share(p); err != nil {
+	if err := access.EngineOf(f).Share(p); err != nil {
 		t.Fatal(err)
 	}
 	return f, source
@@ -128,10 +129,10 @@ func TestWhatAShardHasLostIsForgottenAlsoWhenItsReconciliationWasUnderWay(t *tes
 		return errBoom
 	}, "failing", "slow")
 	running(t, f)
-	operatortest.Eventually(t, "one fails", func() bool { _, fails := f.FailingSince(keyOf("failing")); return fails })
+	operatortest.Eventually(t, "one fails", func() bool { _, fails := access.EngineOf(f).FailingSince(keyOf("failing")); return fails })
 	<-started
 	p.becomes(f)
-	if _, fails := f.FailingSince(keyOf("failing")); fails {
+	if _, fails := access.EngineOf(f).FailingSince(keyOf("failing")); fails {
 		t.Error("an object of another replica counts as failing")
 	}
 	if !p.works("slow") {
@@ -147,9 +148,9 @@ func TestWhatAShardHasLostIsForgottenAlsoWhenItsReconciliationWasUnderWay(t *tes
 func TestAFrameworkThatRunsOrIsDrivenCanNotBeShared(t *testing.T) {
 	f, _ := sharedFramework(t, newPart(), nil)
 	running(t, f)
-	operatortest.Eventually(t, "it runs", func() bool { return framework.IsInvalidConfig(f.Share(newPart())) })
+	operatortest.Eventually(t, "it runs", func() bool { return framework.IsInvalidConfig(access.EngineOf(f).Share(newPart())) })
 	driven := newFramework(t, framework.Config{Name: "driven", Source: informer.NewPush("objects"), Driven: true}, &resource{name: "resource"})
-	if err := driven.Share(newPart()); !framework.IsInvalidConfig(err) {
+	if err := access.EngineOf(driven).Share(newPart()); !framework.IsInvalidConfig(err) {
 		t.Errorf("want an error for which IsInvalidConfig holds, got %v", err)
 	}
 }
@@ -176,7 +177,7 @@ func TestADeletionIsProcessedBeforeItsObjectIsPassedOn(t *testing.T) {
 				return nil
 			},
 		})
-		if err := f.Share(p); err != nil {
+		if err := access.EngineOf(f).Share(p); err != nil {
 			t.Fatal(err)
 		}
 		defer running(t, f)()
@@ -187,10 +188,10 @@ func TestADeletionIsProcessedBeforeItsObjectIsPassedOn(t *testing.T) {
 		p.names, p.held = nil, []string{"a"}
 		p.mu.Unlock()
 		all := func(informer.Key) bool { return true }
-		f.Reshare(nil, all)
+		access.EngineOf(f).Reshare(nil, all)
 		put(t, source, inLife("a", "a again", "2"))
 		failing.Store(false)
-		if !f.HasUnprocessed(all) {
+		if !access.EngineOf(f).HasUnprocessed(all) {
 			t.Error("no deletion is to be processed")
 		}
 		time.Sleep(2 * time.Minute)
@@ -198,7 +199,7 @@ func TestADeletionIsProcessedBeforeItsObjectIsPassedOn(t *testing.T) {
 		if diff := cmp.Diff([]string{"created a", "deleted a"}, calls.all()); diff != "" {
 			t.Errorf("calls (-want +got):\n%s", diff)
 		}
-		if f.HasUnprocessed(all) {
+		if access.EngineOf(f).HasUnprocessed(all) {
 			t.Error("deletions are still to be processed")
 		}
 	})
@@ -214,7 +215,7 @@ func TestADeletionThatCameBeforeItsObjectWasGainedIsProcessed(t *testing.T) {
 				source := informer.NewPush("configmaps")
 				put(t, source, inLife("a", "a", "1"))
 				f := newFramework(t, framework.Config{Source: source, DisableFinalizer: true}, noted(calls))
-				if err := f.Share(p); err != nil {
+				if err := access.EngineOf(f).Share(p); err != nil {
 					t.Fatal(err)
 				}
 				defer running(t, f)()
@@ -247,7 +248,7 @@ func TestADeletionThatItsSourceKeepsIsProcessedByWhoGainsTheObject(t *testing.T)
 			return nil
 		}}, kept}
 		f := newFramework(t, framework.Config{Source: source}, noted(calls))
-		if err := f.Share(p); err != nil {
+		if err := access.EngineOf(f).Share(p); err != nil {
 			t.Fatal(err)
 		}
 		defer running(t, f)()

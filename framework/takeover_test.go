@@ -17,6 +17,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/access"
 )
 
 // comparing is a source of objects that may be other ones by now where they are kept.
@@ -173,7 +174,7 @@ func TestR11WhatAnotherReplicaHadIsComparedAnew(t *testing.T) {
 		}
 		f := newFramework(t, framework.Config{Source: source, BackOffFactory: everyMinute}, noted(calls))
 		shard := newPart("a")
-		if err := f.Share(shard); err != nil {
+		if err := access.EngineOf(f).Share(shard); err != nil {
 			t.Fatal(err)
 		}
 		defer running(t, f)()

@@ -20,6 +20,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/crdclient"
+	"github.com/operatorkit/operatorkit/internal/access"
 	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/internal/panics"
 	"github.com/operatorkit/operatorkit/operator/inspector"
@@ -131,7 +132,7 @@ func (o *Operator) identify() error {
 	var wrong faults.List
 	finalizers := map[string]string{}
 	for i, f := range o.config.Frameworks {
-		if err := f.Join(o.config.Name, o.config.FormerNames); err != nil {
+		if err := access.EngineOf(f).Join(o.config.Name, o.config.FormerNames); err != nil {
 			return fmt.Errorf("operator.Config: Frameworks[%d]: %w", i, err)
 		}
 		for _, other := range o.config.Frameworks {

@@ -14,7 +14,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/access"
 )
 
 // refusals logs requests that the API server refuses for lack of rights, with the rule that would
@@ -51,7 +51,7 @@ func (r *refusals) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	if status, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, nil); err == nil {
-		r.tell(req, framework.Advice(apierrors.FromObject(status)))
+		r.tell(req, access.Advice(apierrors.FromObject(status)))
 	}
 	return resp, nil
 }

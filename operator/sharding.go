@@ -14,6 +14,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/access"
 	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/operator/internal/slots"
 )
@@ -154,7 +155,7 @@ func newSharing(config Config, httpClient *http.Client, page func() location) (*
 		holder: s.holder, pass: s.pass, logger: s.logger,
 	})
 	for _, f := range config.Frameworks {
-		if err := f.Share(shard{s.holder}); err != nil {
+		if err := access.EngineOf(f).Share(shard{s.holder}); err != nil {
 			return nil, fmt.Errorf("operator.Config: Sharding: %w", err)
 		}
 	}
@@ -311,7 +312,7 @@ func (s *sharing) follow() (ring *slots.Ring, listed slots.Set) {
 	}
 	gained, lost := within(now.Owned.Without(before.Owned)), within(now.Releasing.Without(before.Releasing))
 	for _, f := range s.frameworks {
-		f.Reshare(gained, lost)
+		access.EngineOf(f).Reshare(gained, lost)
 	}
 	if before.Owned != now.Owned {
 		s.counts.note(before.Owned, now.Owned)
@@ -337,7 +338,7 @@ func (s *sharing) pass(slot int) bool {
 		s.passing[slot] = time.Now()
 	}
 	in := func(key informer.Key) bool { return slotOf(key) == slot }
-	unprocessed := slices.ContainsFunc(s.frameworks, func(f *framework.Framework) bool { return f.HasUnprocessed(in) })
+	unprocessed := slices.ContainsFunc(s.frameworks, func(f *framework.Framework) bool { return access.EngineOf(f).HasUnprocessed(in) })
 	if unprocessed && time.Since(s.passing[slot]) < s.patience {
 		return false
 	}
@@ -369,17 +370,17 @@ func (s *sharing) state() statement {
 	}
 }
 
-// shard decides on which objects this replica may work. It implements framework.Shard.
+// shard decides on which objects this replica may work. It implements access.Shard.
 type shard struct{ holder *slots.Holder }
 
-// Owns implements framework.Shard.
+// Owns implements access.Shard.
 func (s shard) Owns(key informer.Key) bool { return s.holder.Part().Owned.Has(slotOf(key)) }
 
-// Holds implements framework.Shard.
+// Holds implements access.Shard.
 func (s shard) Holds(key informer.Key) bool { return s.holder.Part().Held.Has(slotOf(key)) }
 
-// Begin implements framework.Shard.
+// Begin implements access.Shard.
 func (s shard) Begin(key informer.Key, gone bool) bool { return s.holder.Begin(slotOf(key), gone) }
 
-// End implements framework.Shard.
+// End implements access.Shard.
 func (s shard) End(key informer.Key) { s.holder.End(slotOf(key)) }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/internal/access"
 	"github.com/operatorkit/operatorkit/operator"
 )
 
@@ -79,7 +80,7 @@ func (r *reading) checkPlans(ctx context.Context, plans []*plan.Plan) error {
 			faults = append(faults, fmt.Errorf("plan of %s: this operator has no framework %q", one.Object, one.Framework))
 			continue
 		}
-		if err := f.CheckPlan(ctx, one); err != nil {
+		if err := access.EngineOf(f).CheckPlan(ctx, one); err != nil {
 			faults = append(faults, err)
 		}
 	}

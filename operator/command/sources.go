@@ -11,8 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/access"
 	"github.com/operatorkit/operatorkit/operator"
 )
 
@@ -119,7 +119,7 @@ func remedy(err error, operatorName string) string {
 		return fmt.Sprintf(": install its custom resource definition, for example with \"%s crds --apply\"", operatorName)
 	case apierrors.IsForbidden(err):
 		needs := fmt.Sprintf(": a plan needs the permissions that \"%s manifests --plan\" prints; --namespace limits them", operatorName)
-		if advice := framework.Advice(err); advice != "" {
+		if advice := access.Advice(err); advice != "" {
 			needs += "; " + advice
 		}
 		return needs

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/operatorkit/operatorkit/framework"
+	engines "github.com/operatorkit/operatorkit/internal/access"
 )
 
 const (
@@ -176,7 +177,7 @@ func (s *search) first() []found {
 // look tells how an object is doing, of which h is what is remembered, nil for nothing. Exists tells whether it is in its source.
 func (i *Inspector) look(s *statistics, id objectID, h *history, exists bool) found {
 	if h == nil {
-		if _, fails := s.framework.FailingSince(id.key); fails {
+		if _, fails := engines.EngineOf(s.framework).FailingSince(id.key); fails {
 			return found{id: id, state: Failing}
 		}
 		return found{id: id, state: Unseen}
@@ -217,7 +218,7 @@ func (i *Inspector) summary(f found) ObjectSummary {
 		o.FailingSince, o.Failures = e.failure.since, e.failure.count
 	} else if f.state == Failing {
 		o.Reason = reasonForgotten
-		o.FailingSince, _ = s.framework.FailingSince(f.id.key)
+		o.FailingSince, _ = engines.EngineOf(s.framework).FailingSince(f.id.key)
 	}
 	o.Kind = cmp.Or(o.Kind, s.kindOf())
 	return o

@@ -14,6 +14,7 @@ import (
 	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
 	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/access"
 	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
@@ -93,7 +94,7 @@ type tries struct {
 
 // resume returns the tries that the last reconciliation of the object has left, or new ones.
 func (r *retrier) resume(ctx context.Context, info framework.StepInfo) *tries {
-	for err := framework.LastTry(ctx); err != nil; {
+	for err := access.LastTry(ctx); err != nil; {
 		var left *tries
 		if !errors.As(err, &left) {
 			break
@@ -124,7 +125,7 @@ func (t *tries) log(ctx context.Context, logger micrologger.Logger, wait time.Du
 
 // wait returns the pauses between the tries, as far as they take place in this reconciliation.
 func (t *tries) wait(ctx context.Context, most time.Duration) *pauses {
-	if !framework.RetriesAfter(ctx) {
+	if !access.RetriesAfter(ctx) {
 		most = math.MaxInt64
 	}
 	return &pauses{backOff: t.backOff, left: most}

@@ -26,12 +26,11 @@ const (
 
 // The defaults of a Config.
 const (
-	DefaultName            = identity.DefaultFramework
 	DefaultWorkers         = 10
 	DefaultShutdownTimeout = 30 * time.Second
 	DefaultCancelTimeout   = 10 * time.Second
-	DefaultShadowWorkers   = 1
-	DefaultShadowTimeout   = 30 * time.Second
+	defaultShadowWorkers   = 1
+	defaultShadowTimeout   = 30 * time.Second
 )
 
 // DefaultBackOffFactory returns the default of Config.BackOffFactory: pauses that start at 500 ms
@@ -81,7 +80,7 @@ type Config struct {
 	// identifies the framework in all marks that it and its resources leave. It is unique within an
 	// operator. Two frameworks that run at the same time on one Source, or with one Registerer,
 	// need different names. When it changes, add the old name to FormerNames. Default: the name of
-	// CRD, else of Source, else DefaultName.
+	// CRD, else of Source, else identity.DefaultFramework.
 	Name string
 	// FormerNames are earlier names of the framework. Objects that carry them are adopted
 	// unchanged: finalizers are replaced, and resources adopt what carries them. Default: none.
@@ -177,10 +176,10 @@ type Config struct {
 	CancelTimeout time.Duration
 	// ShadowWorkers is the number of objects that are compared with shadow resource sets at the
 	// same time, in addition to Workers. They start on an object only when none waits for a
-	// reconciliation. Default: DefaultShadowWorkers (1).
+	// reconciliation. Default: 1.
 	ShadowWorkers int
 	// ShadowTimeout limits how long planning one object with one resource set may take in a
-	// comparison. Default: DefaultShadowTimeout (30 s).
+	// comparison. Default: 30 s.
 	ShadowTimeout time.Duration
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/internal/faults"
 )
@@ -18,8 +19,8 @@ func (c *Config) setDefaults() error {
 	c.Workers = cmp.Or(c.Workers, DefaultWorkers)
 	c.ShutdownTimeout = cmp.Or(c.ShutdownTimeout, DefaultShutdownTimeout)
 	c.CancelTimeout = cmp.Or(c.CancelTimeout, DefaultCancelTimeout)
-	c.ShadowWorkers = cmp.Or(c.ShadowWorkers, DefaultShadowWorkers)
-	c.ShadowTimeout = cmp.Or(c.ShadowTimeout, DefaultShadowTimeout)
+	c.ShadowWorkers = cmp.Or(c.ShadowWorkers, defaultShadowWorkers)
+	c.ShadowTimeout = cmp.Or(c.ShadowTimeout, defaultShadowTimeout)
 	if c.BackOffFactory == nil {
 		c.BackOffFactory = DefaultBackOffFactory()
 	}
@@ -80,7 +81,7 @@ func (c *Config) name() string {
 	case c.Source != nil:
 		return c.Source.Name()
 	}
-	return DefaultName
+	return identity.DefaultFramework
 }
 
 func (c *Config) validate() error {

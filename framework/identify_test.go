@@ -307,7 +307,7 @@ func TestR16ResourcesKnowWhoseTheyAreAndWhatOthersLookAfter(t *testing.T) {
 	if err := framework.ProcessUpdate(t.Context(), configMap("a"), resources); err != nil {
 		t.Fatal(err)
 	}
-	check(identity.Identity{Operator: identity.Program(), Framework: framework.DefaultName})
+	check(identity.Identity{Operator: identity.Program(), Framework: identity.DefaultFramework})
 
 	clear(scopes)
 	limited := func(r framework.Resource, kinds ...string) framework.Resource { return &ofKinds{r, kinds} }

@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// DefaultWait is the default of [Writes].Wait.
-const DefaultWait = 5 * time.Second
+// defaultWait is the default of [Writes].Wait.
+const defaultWait = 5 * time.Second
 
 // Writes makes the sources of a process aware of its writes. The API server's answer to a write
 // goes into the stores of the sources of its kind before the caller gets it, and its event is
@@ -104,7 +104,7 @@ func (w *Writes) of(resource schema.GroupResource, namespace string) (running []
 
 // Transport returns a transport that reports its writes to the sources.
 func (w *Writes) Transport(next http.RoundTripper) http.RoundTripper {
-	return &writesTransport{writes: w, wait: cmp.Or(w.Wait, DefaultWait), next: next}
+	return &writesTransport{writes: w, wait: cmp.Or(w.Wait, defaultWait), next: next}
 }
 
 type writesTransport struct {

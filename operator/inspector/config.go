@@ -15,10 +15,10 @@ import (
 // The defaults of a Config.
 const (
 	DefaultAddress          = "127.0.0.1:8082"
-	DefaultRecordsPerObject = 20
-	DefaultObjects          = 20_000
+	defaultRecordsPerObject = 20
+	defaultObjects          = 20_000
 	DefaultMemory           = 64 << 20
-	DefaultPlanTimeout      = 30 * time.Second
+	defaultPlanTimeout      = 30 * time.Second
 )
 
 // Config configures an Inspector.
@@ -41,15 +41,15 @@ type Config struct {
 	// Authorizer decides who may look, on loopback too. Default: a KubernetesAuthorizer when Address is not on loopback,
 	// else none.
 	Authorizer Authorizer
-	// RecordsPerObject is how many reconciliations are kept of one object. Default: DefaultRecordsPerObject (20).
+	// RecordsPerObject is how many reconciliations are kept of one object. Default: 20.
 	RecordsPerObject int
 	// Objects is how many objects reconciliations are kept of: those that were reconciled last, and before them those
-	// that fail. Default: DefaultObjects (20,000).
+	// that fail. Default: 20,000.
 	Objects int
 	// Memory is about how many bytes all records may take. Default: DefaultMemory (64 MiB).
 	Memory int
 	// PlanTimeout ends a plan that takes longer, and the drawing of the graphs of an object; the page of the object does not wait for
-	// these for more than a second. Default: DefaultPlanTimeout (30 s).
+	// these for more than a second. Default: 30 s.
 	PlanTimeout time.Duration
 }
 
@@ -58,10 +58,10 @@ func (c *Config) complete() error {
 	if c.Address == "" {
 		c.Address = DefaultAddress
 	}
-	orDefault(&c.RecordsPerObject, DefaultRecordsPerObject)
-	orDefault(&c.Objects, DefaultObjects)
+	orDefault(&c.RecordsPerObject, defaultRecordsPerObject)
+	orDefault(&c.Objects, defaultObjects)
 	orDefault(&c.Memory, DefaultMemory)
-	orDefault(&c.PlanTimeout, DefaultPlanTimeout)
+	orDefault(&c.PlanTimeout, defaultPlanTimeout)
 
 	var wrong faults.List
 	wrong.If(c.Name == "", "Name must not be empty")

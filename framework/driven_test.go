@@ -18,6 +18,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/access"
 )
 
 // leaving is an object that is marked for deletion.
@@ -171,7 +172,7 @@ func TestADrivenFrameworkCountsConflictsInARow(t *testing.T) {
 		if _, err := f.ReconcileObject(t.Context(), configMap("a")); !framework.IsConflict(err) {
 			t.Fatalf("got %v, want a conflict", err)
 		}
-		if _, fails := f.FailingSince(keyOf("a")); fails != (i == 5) {
+		if _, fails := access.EngineOf(f).FailingSince(keyOf("a")); fails != (i == 5) {
 			t.Errorf("after %d conflicts in a row the object fails: %t", i, fails)
 		}
 	}

@@ -58,7 +58,7 @@ func TestCredentialsDoNotPrint(t *testing.T) {
 		t.Errorf("as JSON they are %s: want %s", encoded, want)
 	}
 	fmt.Fprintf(&out, "%v %+v %#v %s %v %+v", c, c, c, c, &c, struct{ C fetch.Credentials }{c})
-	if text := out.String(); strings.Contains(text, "secret-") || strings.Contains(text, "115") || strings.Contains(text, "0x73") || !strings.Contains(text, "Secret shop/login") {
+	if text := out.String(); strings.Contains(text, "secret-") || strings.Contains(text, "115 101 99") || strings.Contains(text, "0x73") || !strings.Contains(text, "Secret shop/login") {
 		t.Error(text)
 	}
 }

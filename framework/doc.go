@@ -51,8 +51,9 @@
 //	ending.go          when the object is reconciled again
 //
 // All other files are beside that path. takeover.go and live.go decide whether the state of the
-// object is new enough. triggers.go says why a key waits. Plans, shadows, records, metrics and names
-// have files of these names.
+// object is new enough. triggers.go says why a key waits. compat.go has the drop-ins, which only feed
+// the queue, and driven.go is for callers with their own queue. Plans, shadows, records, metrics and
+// names have files of these names.
 //
 //	where is                               see
 //

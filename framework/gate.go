@@ -58,7 +58,8 @@ type Verdict struct {
 func Go() Verdict { return Verdict{} }
 
 // Hold makes the resource change nothing in this reconciliation. The other resources continue. The
-// object is retried with backoff, and a deletion is not finished. Records show the reason.
+// object is retried with backoff, or after the time that a resource requests, and a deletion is not
+// finished. Records show the reason.
 func Hold(reason string) Verdict { return Verdict{held: allParts, reason: reason} }
 
 // Deny fails the resource, and with it the reconciliation, before any of its changes is applied.

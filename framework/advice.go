@@ -51,7 +51,8 @@ func advised(err error) error {
 }
 
 // unauthorized matches the message with which the authorizer of the API server refuses a request.
-var unauthorized = regexp.MustCompile(`User "([^"]*)" cannot ([a-z]+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
+var unauthorized = regexp.MustCompile(
+	`User "([^"]*)" cannot ([a-z]+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
 
 // lackingRule names the rule that would allow a request that is forbidden for lack of rights. Other
 // reasons, such as a quota, have none.
@@ -64,7 +65,8 @@ func lackingRule(status metav1.Status) string {
 	if namespace := said[5]; namespace != "" {
 		role = fmt.Sprintf("a Role in namespace %q, or a ClusterRole,", namespace)
 	}
-	return fmt.Sprintf("bind %s to %q with the rule {apiGroups: [%q], resources: [%q], verbs: [%q]}", role, said[1], said[4], said[3], said[2])
+	return fmt.Sprintf("bind %s to %q with the rule {apiGroups: [%q], resources: [%q], verbs: [%q]}",
+		role, said[1], said[4], said[3], said[2])
 }
 
 // heldFields names the managers of the fields that a server-side apply sets.
@@ -82,7 +84,8 @@ func heldFields(status metav1.Status) string {
 	if len(held) == 0 {
 		return ""
 	}
-	return strings.Join(held, ", ") + ": leave the field to that manager, have it give it up, or take it over with client.ForceOwnership"
+	return strings.Join(held, ", ") +
+		": leave the field to that manager, have it give it up, or take it over with client.ForceOwnership"
 }
 
 // statusesOf calls yield with each API server status in the tree of an error.

@@ -47,7 +47,12 @@ func (f *Framework) ProcessEvents(ctx context.Context, deleteChan, updateChan ch
 }
 
 // processEvents is ProcessEvents. It also calls arrived for each object.
-func (f *Framework) processEvents(ctx context.Context, deleteChan, updateChan chan watch.Event, errChan chan error, arrived func()) {
+func (f *Framework) processEvents(
+	ctx context.Context,
+	deleteChan, updateChan chan watch.Event,
+	errChan chan error,
+	arrived func(),
+) {
 	for deleteChan != nil || updateChan != nil || errChan != nil {
 		select {
 		case <-ctx.Done():
@@ -70,7 +75,8 @@ func (f *Framework) processEvents(ctx context.Context, deleteChan, updateChan ch
 				continue
 			}
 			arrived()
-			f.handOver(fmt.Sprintf("event %s with", e.Type), e.Object, func(p *informer.Push) error { return p.Take(e) })
+			take := func(p *informer.Push) error { return p.Take(e) }
+			f.handOver(fmt.Sprintf("event %s with", e.Type), e.Object, take)
 		case err, ok := <-errChan:
 			if !ok {
 				errChan = nil

@@ -64,7 +64,8 @@ func ConclusionOf(ctx context.Context) Conclusion {
 	switch {
 	case c.Err != nil:
 		c.Outcome = Failed
-	case r.unfinished.Load(), c.Deleting && (finalizerskeptcontext.IsKept(ctx) || !deletionallowedcontext.IsDeletionAllowed(ctx)):
+	case r.unfinished.Load(),
+		c.Deleting && (finalizerskeptcontext.IsKept(ctx) || !deletionallowedcontext.IsDeletionAllowed(ctx)):
 		c.Outcome = Waiting
 	}
 	return c

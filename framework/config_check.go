@@ -94,7 +94,8 @@ func (c *Config) validate() error {
 	wrong.If(c.CRD != nil && c.CRDClient == nil, "CRDClient must not be nil when CRD is set")
 	wrong.If(c.CRD == nil && c.CRDClient != nil, "CRD must not be nil when CRDClient is set: it would ensure nothing")
 	wrong.If(c.Source != nil && c.Informer != nil, "Source and Informer must not both be set")
-	wrong.If(c.Driven && (c.Informer != nil || len(c.Watches) > 0), "Informer and Watches must not be set when Driven is: nothing would be reconciled because of them")
+	wrong.If(c.Driven && (c.Informer != nil || len(c.Watches) > 0),
+		"Informer and Watches must not be set when Driven is: nothing would be reconciled because of them")
 	wrong.If(c.Workers < 0, "Workers must not be negative, is %d", c.Workers)
 	wrong.If(c.CancelTimeout < 0, "CancelTimeout must not be negative, is %s", c.CancelTimeout)
 	wrong.If(c.ShadowWorkers < 0, "ShadowWorkers must not be negative, is %d", c.ShadowWorkers)
@@ -107,13 +108,15 @@ func (c *Config) validate() error {
 		wrong.Add("Finalizer %q must look like example.com/name %v", c.Finalizer, msgs)
 	}
 	for i, finalizer := range c.FormerFinalizers {
-		wrong.If(finalizer == c.Finalizer || finalizer == "", "FormerFinalizers[%d] must be another one than Finalizer", i)
+		wrong.If(finalizer == c.Finalizer || finalizer == "",
+			"FormerFinalizers[%d] must be another one than Finalizer", i)
 	}
 	for i, name := range c.FormerNames {
 		wrong.If(name == c.Name || name == "", "FormerNames[%d] must be another name than %q", i, c.Name)
 	}
 	for i, name := range c.FormerOperators {
-		wrong.If(name == c.Operator || name == "" || c.Operator == "", "FormerOperators[%d] must be another name than Operator, which must be set then", i)
+		wrong.If(name == c.Operator || name == "" || c.Operator == "",
+			"FormerOperators[%d] must be another name than Operator, which must be set then", i)
 	}
 	return wrong.Of("Config")
 }

@@ -146,9 +146,15 @@ func (r *TypedCRUDResource[O, S]) ensure(ctx context.Context, obj any, event Ste
 	case !on:
 		patch = nil
 	}
-	held, err := gate(ctx, Proposal{Resource: r.Name(), Event: event.event(), parts: patch.set(), describe: func(would parts) ([]plan.Change, error) {
+	changes := func(would parts) ([]plan.Change, error) {
 		return changesOf(states.current, patch.without(^would)), nil
-	}})
+	}
+	held, err := gate(ctx, Proposal{
+		Resource: r.Name(),
+		Event:    event.event(),
+		parts:    patch.set(),
+		describe: changes,
+	})
 	if err != nil {
 		return both(fault, err)
 	}
@@ -205,7 +211,9 @@ type applied[S any] struct {
 	current, change S
 }
 
-func (r *TypedCRUDResource[O, S]) applyPart(ctx context.Context, obj O, part applied[S], apply func(context.Context, O, S) error) error {
+func (r *TypedCRUDResource[O, S]) applyPart(
+	ctx context.Context, obj O, part applied[S], apply func(context.Context, O, S) error,
+) error {
 	info := StepInfo{r.Name(), part.step}
 	if on, err := proceed(ctx); !on {
 		return stepError(info, err)

@@ -15,7 +15,8 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// reconcileDeletion processes the deletion of an object that is marked for it and still there, once.
+// reconcileDeletion processes the deletion of an object that is marked for it and still there,
+// once.
 func (f *Framework) reconcileDeletion(ctx context.Context, s subject) result {
 	if f.usesFinalizer() && !f.hasFinalizer(s.obj) {
 		return result{outcome: Ignored, reason: reasonNotOurs}
@@ -54,8 +55,8 @@ func (f *Framework) delete(ctx context.Context, s subject) result {
 	return r.unlessOutdated(res)
 }
 
-// finishDeletion removes the finalizer of an object whose deletion has been processed with the given
-// result, or removes the object from a source without finalizers.
+// finishDeletion removes the finalizer of an object whose deletion has been processed with the
+// given result, or removes the object from a source without finalizers.
 func (f *Framework) finishDeletion(ctx context.Context, s subject, res result) result {
 	ctx = res.inSpan(ctx)
 	var err error
@@ -105,8 +106,8 @@ func (f *Framework) hasSuccessor(key informer.Key) bool {
 	return exists || len(gone) > 1
 }
 
-// reconcileGone processes one object that is no longer in the source: it was deleted, or is no longer
-// selected.
+// reconcileGone processes one object that is no longer in the source: it was deleted, or is no
+// longer selected.
 func (f *Framework) reconcileGone(ctx context.Context, key informer.Key, last tombstone) result {
 	s := subject{event: deleteEvent, key: key, obj: last.obj}
 	succeeded := false
@@ -169,14 +170,15 @@ func (f *Framework) reconcileMissing(ctx context.Context, key informer.Key, now 
 		return result{outcome: Ignored, reason: reasonUnselected}
 	}
 	if err := f.removeOwnFinalizers(ctx, now); err != nil {
-		return result{outcome: Failed, err: fmt.Errorf("remove finalizer of unselected %s: %w", describe(now, key), err)}
+		err = fmt.Errorf("remove finalizer of unselected %s: %w", describe(now, key), err)
+		return result{outcome: Failed, err: err}
 	}
 	return result{outcome: Succeeded, reason: reasonUnselected}
 }
 
-// reconcileRevived reconciles an object whose deletion has been processed, and that the source shows
-// without a deletion. Mostly the source is late, and there is nothing to do. But the deletion may have
-// been revoked, or a new object may have the name in a source whose objects have no UID.
+// reconcileRevived reconciles an object whose deletion has been processed, and that the source
+// shows without a deletion. Mostly the source is late, and there is nothing to do. But the deletion
+// may have been revoked, or a new object may have the name in a source whose objects have no UID.
 func (f *Framework) reconcileRevived(ctx context.Context, s subject) result {
 	ended := result{outcome: Ignored, reason: reasonProcessed}
 	if f.live == nil {
@@ -185,7 +187,8 @@ func (f *Framework) reconcileRevived(ctx context.Context, s subject) result {
 	now, exists, err := f.live.GetLive(ctx, s.key)
 	switch {
 	case err != nil:
-		return result{outcome: Failed, err: fmt.Errorf("look whether the deletion of %s was taken back: %w", describe(s.obj, s.key), err)}
+		err = fmt.Errorf("look whether the deletion of %s was taken back: %w", describe(s.obj, s.key), err)
+		return result{outcome: Failed, err: err}
 	case !exists, !seenOf(s.obj).sameLife(seenOf(now)), beingDeleted(now), seenOf(now).isOlder(seenOf(s.obj)):
 		return ended
 	}
@@ -201,8 +204,8 @@ func (f *Framework) needsFinalizer(obj any) bool {
 	return f.usesFinalizer() && (!f.has(obj, f.finalizer) || len(f.formerFinalizersOn(obj)) > 0)
 }
 
-// ensureFinalizer adds the finalizer to an object, removes former ones, and returns the new state of
-// the object.
+// ensureFinalizer adds the finalizer to an object, removes former ones, and returns the new state
+// of the object.
 func (f *Framework) ensureFinalizer(ctx context.Context, key informer.Key, obj any) (any, error) {
 	if !f.has(obj, f.finalizer) {
 		var err error
@@ -217,7 +220,8 @@ func (f *Framework) ensureFinalizer(ctx context.Context, key informer.Key, obj a
 	if err := f.removeFinalizers(ctx, obj, former); err != nil {
 		return nil, err
 	}
-	f.log("info", "took over", "object", describe(obj, key), "finalizers", strings.Join(former, ", "), "finalizer", f.finalizer)
+	f.log("info", "took over", "object", describe(obj, key),
+		"finalizers", strings.Join(former, ", "), "finalizer", f.finalizer)
 	if f.live == nil {
 		return obj, nil
 	}

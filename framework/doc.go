@@ -26,7 +26,8 @@
 //	                                       package operator does both
 //	a controller-runtime manager           New with Config.Source, and mgr.Add, which calls Start
 //	an informer with channels              New with Config.Informer, and Run, or Boot
-//	channels of an informer                New, Run, and ProcessEvents, which only queues the objects
+//	channels of an informer                New, Run, and ProcessEvents, which only queues the
+//	                                       objects
 //	event handlers of an informer          New, Run, and UpdateFunc and DeleteFunc, which only queue
 //	                                       the object
 //	a controller with a queue of its own   New with Config.Driven, Run, and ReconcileObject, which
@@ -51,9 +52,9 @@
 //	ending.go          when the object is reconciled again
 //
 // All other files are beside that path. takeover.go and live.go decide whether the state of the
-// object is new enough. triggers.go says why a key waits. compat.go has the drop-ins, which only feed
-// the queue, and driven.go is for callers with their own queue. Plans, shadows, records, metrics and
-// names have files of these names.
+// object is new enough. triggers.go says why a key waits. compat.go has the drop-ins, which only
+// feed the queue, and driven.go is for callers with their own queue. Plans, shadows, records,
+// metrics and names have files of these names.
 //
 //	where is                               see
 //
@@ -61,8 +62,9 @@
 //	                                       errortree.go looks into joined errors
 //	the finalizer added                    ensureFinalizer in deletion.go, called by update in
 //	                                       reconcile.go
-//	the finalizer removed                  callers of removeFinalizers in deletion.go: finishDeletion
-//	                                       (processed), reconcileMissing (not selected),
+//	the finalizer removed                  callers of removeFinalizers in deletion.go:
+//	                                       finishDeletion (processed),
+//	                                       reconcileMissing (not selected),
 //	                                       ensureFinalizer (former names); and update in
 //	                                       reconcile.go (no resource set)
 //	an own write recognised                result.caused in informer/ownwrites.go, called by
@@ -89,8 +91,8 @@
 //     causes no error: it is retried every 30 seconds.
 //   - A panic in a resource is an error of the object. The error reports the type and place of the
 //     panic but not its text, which may quote a Secret. The library never ends the process. Only
-//     runtime.Goexit is not handled: it ends one worker, and the object that the worker reconciled is
-//     not retried before its next change.
+//     runtime.Goexit is not handled: it ends one worker, and the object that the worker reconciled
+//     is not retried before its next change.
 //   - Deletion happens. With a finalizer (the default), EnsureDeleted of all resources has
 //     succeeded before the finalizer is removed, across restarts. Without one, EnsureDeleted is
 //     called with the last known state, for deletions seen while running.

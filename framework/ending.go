@@ -71,7 +71,13 @@ func decide(e ending) decision {
 	case e.interrupted:
 		return decision{again: atNextStart}
 	}
-	d := decision{again: afterBackoff, pause: suggestedPause(e.err), ask: e.ask, tell: true, count: counts{errors: true, retries: true, panics: stackOf(e.err) != ""}}
+	d := decision{
+		again: afterBackoff,
+		pause: suggestedPause(e.err),
+		ask:   e.ask,
+		tell:  true,
+		count: counts{errors: true, retries: true, panics: stackOf(e.err) != ""},
+	}
 	var later *RetryAfterError
 	switch {
 	case IsPermanent(e.err):
@@ -172,7 +178,8 @@ func (f *Framework) schedule(key informer.Key, d decision, by requester) (next t
 func (f *Framework) tellFailure(key informer.Key, res result, d decision, next time.Duration) {
 	err := res.err
 	if d.conflicts > 0 {
-		err = fmt.Errorf("%w (%d times in a row or more: metadata.managedFields of the object says who else writes it)", err, reportedConflicts)
+		err = fmt.Errorf("%w (%d times in a row or more: metadata.managedFields of the object says who else writes it)",
+			err, reportedConflicts)
 	}
 	fields := []any{"error", err.Error()}
 	if res.reconciliation != nil {

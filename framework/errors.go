@@ -58,7 +58,7 @@ func Permanent(err error) error { return backoff.Permanent(err) }
 // Joined errors are permanent only if all of them are: a retry can fix the others.
 func IsPermanent(err error) bool {
 	return every(err, func(err error) bool {
-		_, ok := err.(*backoff.PermanentError) //nolint:errorlint // every looks into what is wrapped
+		_, ok := err.(*backoff.PermanentError) //nolint:errorlint // every unwraps
 		return ok
 	})
 }

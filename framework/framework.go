@@ -154,7 +154,8 @@ func (f *Framework) Run(ctx context.Context) error {
 	defer f.queue.ShutDown()
 	if f.config.CRD != nil && !f.config.PlanOnly {
 		err := panics.Recovered(func() error {
-			return f.config.CRDClient.EnsureCreated(ctx, f.config.CRD, backoff.WithContext(f.config.BackOffFactory(), ctx))
+			backOff := backoff.WithContext(f.config.BackOffFactory(), ctx)
+			return f.config.CRDClient.EnsureCreated(ctx, f.config.CRD, backOff)
 		})
 		if err != nil && ctx.Err() != nil {
 			return nil
@@ -269,7 +270,9 @@ func (f *Framework) handlePrimary(e informer.Event) {
 }
 
 // enqueue adds the key unless the event was caused by its own write. watched is as in byEvent.
-func (f *Framework) enqueue(e informer.Event, key informer.Key, source informer.Source, watched informer.Key, ownWrites bool) {
+func (f *Framework) enqueue(
+	e informer.Event, key informer.Key, source informer.Source, watched informer.Key, ownWrites bool,
+) {
 	lane, why := byEvent(source.Name(), e, watched)
 	if ownWrites {
 		f.queue.Add(key, lane, why)
@@ -296,7 +299,9 @@ func (f *Framework) handleWatched(ctx context.Context, w Watch, e informer.Event
 
 // mapped calls the map function of a watch. A panic maps to nothing.
 func (f *Framework) mapped(ctx context.Context, w Watch, e informer.Event, obj any) (keys []informer.Key) {
-	f.guard("map to primary", func() { keys = slices.Clone(w.Map(ctx, obj)) }, "source", w.Source.Name(), "object", describe(obj, e.Key))
+	f.guard("map to primary", func() {
+		keys = slices.Clone(w.Map(ctx, obj))
+	}, "source", w.Source.Name(), "object", describe(obj, e.Key))
 	return keys
 }
 

@@ -143,7 +143,11 @@ func (p requiredPolicy) Admit(ctx context.Context, would Proposal) (v Verdict) {
 	if s := scopeOf(ctx); s.concludes || !would.plain && would.parts == 0 {
 		return Go()
 	}
-	if err := recoveredIn(ctx, func(ctx context.Context) error { v = p.Policy.Admit(ctx, would); return nil }); err != nil {
+	err := recoveredIn(ctx, func(ctx context.Context) error {
+		v = p.Policy.Admit(ctx, would)
+		return nil
+	})
+	if err != nil {
 		return Deny(err)
 	}
 	if v.held != 0 {

@@ -27,7 +27,8 @@ func (f *Framework) counted(source informer.Source, handle informer.Handler) inf
 	events := f.metrics.eventsOf(source)
 	return func(e informer.Event) {
 		if e.Type < informer.Added || e.Type > informer.Deleted {
-			f.unusable(fmt.Sprintf("event %d of source %q", e.Type, source.Name()), fmt.Errorf("%w: its type is unknown", ErrExecutionFailed))
+			err := fmt.Errorf("%w: its type is unknown", ErrExecutionFailed)
+			f.unusable(fmt.Sprintf("event %d of source %q", e.Type, source.Name()), err)
 			return
 		}
 		events[e.Type].Inc()

@@ -31,7 +31,8 @@ func (f engine) Join(operator string, former []string) error {
 		return fmt.Errorf("%w: framework %q runs already: make the operator before", ErrInvalidConfig, f.Name())
 	}
 	if f.config.Operator != "" && f.config.Operator != operator {
-		return fmt.Errorf("%w: framework %q is of the operator %q by its Config.Operator, and not of %q: leave Operator empty",
+		return fmt.Errorf(
+			"%w: framework %q is of the operator %q by its Config.Operator, and not of %q: leave Operator empty",
 			ErrInvalidConfig, f.Name(), f.config.Operator, operator)
 	}
 	config := f.config
@@ -97,9 +98,11 @@ func leftToOthers(resources []Resource) []identity.Scope {
 func checkFormerNames(resources []Resource, wrong *faults.List) {
 	for i, r := range resources {
 		for _, name := range formerNamesOf(r) {
-			wrong.If(name == r.Name() || name == "", "Resources[%d]: the former names of %q must be others, and not empty", i, r.Name())
+			wrong.If(name == r.Name() || name == "",
+				"Resources[%d]: the former names of %q must be others, and not empty", i, r.Name())
 			wrong.If(slices.ContainsFunc(resources[:i], func(earlier Resource) bool { return earlier.Name() == name }),
-				"Resources[%d]: %q takes over from %q and must stand before it, which else deletes what it takes over", i, r.Name(), name)
+				"Resources[%d]: %q takes over from %q and must stand before it, which else deletes what it takes over",
+				i, r.Name(), name)
 		}
 	}
 }
@@ -117,7 +120,8 @@ func (f *Framework) claim() (release func(), err error) {
 	}
 	refused := func(shared string) (func(), error) {
 		release()
-		return nil, fmt.Errorf("%w: another %s runs already on its %s, with the finalizer %q: give one of them another Name",
+		return nil, fmt.Errorf(
+			"%w: another %s runs already on its %s, with the finalizer %q: give one of them another Name",
 			ErrInvalidConfig, own, shared, f.finalizer)
 	}
 	if source, ok := f.source.(informer.Claimer); ok {

@@ -61,15 +61,20 @@ func newMetrics(f *Framework) (*metrics, error) {
 		framework: f.Name(),
 		epoch:     time.Now(),
 		events:    reg.counter("events_total", "Events received from sources, by kind.", "source", "kind"),
-		steps:     reg.histogram("step_duration_seconds", "Duration of a step of a resource, retries included.", "resource", "step"),
-		stepErrs:  reg.counter("step_errors_total", "Steps of resources that failed.", "resource", "step"),
+		steps: reg.histogram("step_duration_seconds", "Duration of a step of a resource, retries included.",
+			"resource", "step"),
+		stepErrs: reg.counter("step_errors_total", "Steps of resources that failed.", "resource", "step"),
 	}
-	seconds := reg.histogram("reconciliation_duration_seconds", "Duration of a reconciliation, by kind of event and result.", "event", "result")
+	seconds := reg.histogram("reconciliation_duration_seconds",
+		"Duration of a reconciliation, by kind of event and result.", "event", "result")
 	label := prometheus.Labels{"framework": m.framework}
-	m.waits = reg.histogram("queue_wait_seconds", "How long a key waited for a worker, from when it was due.").With(label)
+	m.waits = reg.histogram("queue_wait_seconds",
+		"How long a key waited for a worker, from when it was due.").With(label)
 	m.errors = reg.counter("errors_total", "Reconciliations that failed, conflicts not counted.").With(label)
 	m.retries = reg.counter("retries_total", "Retries that were scheduled because a reconciliation failed.").With(label)
-	m.conflicts = reg.counter("conflicts_total", "Reconciliations that ended because an object had changed meanwhile, and are tried again. They are no errors; conflicts of server-side apply over fields are.").With(label)
+	m.conflicts = reg.counter("conflicts_total",
+		"Reconciliations that ended because an object had changed meanwhile, and are tried again. "+
+			"They are no errors; conflicts of server-side apply over fields are.").With(label)
 	m.panics = reg.counter("panics_total", "Panics that were turned into errors.").With(label)
 	register(reg, newState(f, m))
 	if f.shadows != nil {
@@ -181,11 +186,20 @@ func register[C prometheus.Collector](r *registry, c C) C {
 }
 
 func (r *registry) counter(name, help string, labels ...string) *prometheus.CounterVec {
-	return register(r, prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: PrometheusNamespace, Subsystem: PrometheusSubsystem, Name: name, Help: help},
-		append([]string{"framework"}, labels...)))
+	return register(r, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: PrometheusNamespace,
+		Subsystem: PrometheusSubsystem,
+		Name:      name,
+		Help:      help,
+	}, append([]string{"framework"}, labels...)))
 }
 
 func (r *registry) histogram(name, help string, labels ...string) *prometheus.HistogramVec {
-	return register(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: PrometheusNamespace, Subsystem: PrometheusSubsystem, Name: name, Help: help, Buckets: buckets},
-		append([]string{"framework"}, labels...)))
+	return register(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: PrometheusNamespace,
+		Subsystem: PrometheusSubsystem,
+		Name:      name,
+		Help:      help,
+		Buckets:   buckets,
+	}, append([]string{"framework"}, labels...)))
 }

@@ -18,7 +18,8 @@ type state struct {
 	framework *Framework
 	metrics   *metrics
 
-	depth, age, retrying, asked, failing, since, active, lastRun, lastGood, staleness, synced, objects, created, deletion, planned, unmatched *prometheus.Desc
+	depth, age, retrying, asked, failing, since, active, lastRun, lastGood *prometheus.Desc
+	staleness, synced, objects, created, deletion, planned, unmatched      *prometheus.Desc
 }
 
 func newState(f *Framework, m *metrics) *state {
@@ -27,20 +28,30 @@ func newState(f *Framework, m *metrics) *state {
 		metrics:   m,
 		depth:     f.desc("queue_depth", "Keys that wait for a worker, by lane.", "lane"),
 		age:       f.desc("queue_age_seconds", "How long the key that waits longest has been waiting."),
-		retrying:  f.desc("queue_retrying", "Objects that failed when they were reconciled last and are tried again, conflicts included."),
-		asked:     f.desc("queue_asked", "Keys that wait for the time of a look that was asked for."),
-		failing:   f.desc("failing_objects", "Objects that failed when they were reconciled last, those included that wait for their next change. Conflicts count from the fifth in a row on."),
-		since:     f.desc("failing_since_timestamp_seconds", "Since when the object has been failing that has for longest; 0 without any."),
-		active:    f.desc("active_workers", "Reconciliations under way."),
-		lastRun:   f.desc("last_reconciled_timestamp_seconds", "When a reconciliation ended last; 0 for never."),
-		lastGood:  f.desc("last_success_timestamp_seconds", "When a reconciliation succeeded last; 0 for never."),
-		staleness: f.desc("source_staleness_seconds", "Time since the last contact of a source with where it reads from.", "source"),
-		synced:    f.desc("source_synced", "1 once the first listing of a source is complete.", "source"),
-		objects:   f.desc("source_objects", "Objects in the store of a source.", "source"),
-		created:   f.desc("newest_creation_timestamp_seconds", "When the newest primary object was created."),
-		deletion:  f.desc("oldest_deletion_timestamp_seconds", "When the deletion was asked for that has been pending longest; 0 without any."),
-		planned:   f.desc("planned_objects", "Objects that are only planned for, by what would be done; one for which several things would be counts for each.", "action"),
-		unmatched: f.desc("unmatched_objects", "Objects that no resource set handles, by whether they have a finalizer of the framework: held or free.", "finalizer"),
+		retrying: f.desc("queue_retrying",
+			"Objects that failed when they were reconciled last and are tried again, conflicts included."),
+		asked: f.desc("queue_asked", "Keys that wait for the time of a look that was asked for."),
+		failing: f.desc("failing_objects",
+			"Objects that failed when they were reconciled last, those included that wait for their next change. "+
+				"Conflicts count from the fifth in a row on."),
+		since: f.desc("failing_since_timestamp_seconds",
+			"Since when the object has been failing that has for longest; 0 without any."),
+		active:   f.desc("active_workers", "Reconciliations under way."),
+		lastRun:  f.desc("last_reconciled_timestamp_seconds", "When a reconciliation ended last; 0 for never."),
+		lastGood: f.desc("last_success_timestamp_seconds", "When a reconciliation succeeded last; 0 for never."),
+		staleness: f.desc("source_staleness_seconds",
+			"Time since the last contact of a source with where it reads from.", "source"),
+		synced:  f.desc("source_synced", "1 once the first listing of a source is complete.", "source"),
+		objects: f.desc("source_objects", "Objects in the store of a source.", "source"),
+		created: f.desc("newest_creation_timestamp_seconds", "When the newest primary object was created."),
+		deletion: f.desc("oldest_deletion_timestamp_seconds",
+			"When the deletion was asked for that has been pending longest; 0 without any."),
+		planned: f.desc("planned_objects",
+			"Objects that are only planned for, by what would be done; "+
+				"one for which several things would be counts for each.", "action"),
+		unmatched: f.desc("unmatched_objects",
+			"Objects that no resource set handles, by whether they have a finalizer of the framework: held or free.",
+			"finalizer"),
 	}
 }
 
@@ -53,14 +64,20 @@ func (f *Framework) desc(name, help string, labels ...string) *prometheus.Desc {
 // info is a metric that exists while the framework runs.
 func (f *Framework) info() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: PrometheusNamespace, Subsystem: PrometheusSubsystem, Name: "info", Help: "1 while the framework runs.",
+		Namespace:   PrometheusNamespace,
+		Subsystem:   PrometheusSubsystem,
+		Name:        "info",
+		Help:        "1 while the framework runs.",
 		ConstLabels: prometheus.Labels{"framework": f.Name(), "operator": f.scope.Operator},
 	}, func() float64 { return 1 })
 }
 
 // Describe implements prometheus.Collector.
 func (s *state) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{s.depth, s.age, s.retrying, s.asked, s.failing, s.since, s.active, s.lastRun, s.lastGood, s.staleness, s.synced, s.objects, s.created, s.deletion, s.planned, s.unmatched} {
+	for _, d := range []*prometheus.Desc{
+		s.depth, s.age, s.retrying, s.asked, s.failing, s.since, s.active, s.lastRun, s.lastGood,
+		s.staleness, s.synced, s.objects, s.created, s.deletion, s.planned, s.unmatched,
+	} {
 		ch <- d
 	}
 }
@@ -155,9 +172,11 @@ type shadowMetrics struct {
 func newShadowMetrics(f *Framework, reg *registry) *shadowMetrics {
 	register(reg, newShadowState(f))
 	return &shadowMetrics{
-		framework:   f.Name(),
-		comparisons: reg.counter("shadow_comparisons_total", "Objects compared with a shadow resource set after a reconciliation, by result.", "shadow", "result"),
-		seconds:     reg.histogram("shadow_duration_seconds", "Duration of a comparison with a shadow resource set.", "shadow"),
+		framework: f.Name(),
+		comparisons: reg.counter("shadow_comparisons_total",
+			"Objects compared with a shadow resource set after a reconciliation, by result.", "shadow", "result"),
+		seconds: reg.histogram("shadow_duration_seconds",
+			"Duration of a comparison with a shadow resource set.", "shadow"),
 	}
 }
 
@@ -178,8 +197,9 @@ type shadowState struct {
 func newShadowState(f *Framework) *shadowState {
 	return &shadowState{
 		shadows: f.shadows,
-		objects: f.desc("shadow_objects", "Objects by the result of their last comparison with a shadow resource set.", "shadow", "result"),
-		depth:   f.desc("shadow_queue_depth", "Objects that wait for being compared with shadow resource sets."),
+		objects: f.desc("shadow_objects",
+			"Objects by the result of their last comparison with a shadow resource set.", "shadow", "result"),
+		depth: f.desc("shadow_queue_depth", "Objects that wait for being compared with shadow resource sets."),
 	}
 }
 

@@ -62,7 +62,8 @@ func (f *Framework) Plan(ctx context.Context, key informer.Key) (*plan.Plan, err
 	obj, exists, err := f.source.Get(key)
 	if err != nil {
 		r := f.newPlanning(ctx, updateEvent, key, nil)
-		return endPlan(newPlan(r), plan.Failed, fmt.Sprintf("read %s from source %q: %s", keyString(key), f.source.Name(), err)), nil
+		reason := fmt.Sprintf("read %s from source %q: %s", keyString(key), f.source.Name(), err)
+		return endPlan(newPlan(r), plan.Failed, reason), nil
 	}
 	if !exists {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: f.source.Name()}, keyString(key))
@@ -159,11 +160,17 @@ func planInto(ctx context.Context, p *plan.Plan, r *reconciliation, obj any, pla
 	for i, planner := range planners {
 		switch {
 		case p.Outcome == plan.Failed:
-			p.Resources = append(p.Resources, plan.Resource{Name: planner.name, Skipped: "not reached: an earlier resource fails"})
+			p.Resources = append(p.Resources, plan.Resource{
+				Name:    planner.name,
+				Skipped: "not reached: an earlier resource fails",
+			})
 			continue
 		case reconciliationcanceledcontext.IsCanceled(ctx):
 			endPlan(p, plan.Canceled, "a resource or the context cancels the reconciliation")
-			p.Resources = append(p.Resources, plan.Resource{Name: planner.name, Skipped: "not reached: the reconciliation is cancelled"})
+			p.Resources = append(p.Resources, plan.Resource{
+				Name:    planner.name,
+				Skipped: "not reached: the reconciliation is cancelled",
+			})
 			continue
 		}
 		own := obj

@@ -22,7 +22,8 @@ var (
 	ErrDeletionUnfinished = errors.New("the deletion is not finished")
 	// ErrUpdateUnfinished: a part of the plan was applied. Then a resource cancelled the
 	// reconciliation while it was applied, or a Policy held changes of a resource.
-	ErrUpdateUnfinished = errors.New("the reconciliation was cancelled or held, and not all that the plan says was done")
+	ErrUpdateUnfinished = errors.New(
+		"the reconciliation was cancelled or held, and not all that the plan says was done")
 )
 
 // CheckPlan implements access.Engine.
@@ -66,7 +67,8 @@ func (f *Framework) complete(saved *plan.Plan) error {
 		return fmt.Errorf("%w: %s", ErrPlanIncomplete, saved.Reason)
 	}
 	if opaque := saved.Opaque(); len(opaque) > 0 {
-		return fmt.Errorf("%w: resource %q can't tell what it would do: let it implement framework.Planner", ErrPlanIncomplete, opaque[0])
+		return fmt.Errorf("%w: resource %q can't tell what it would do: let it implement framework.Planner",
+			ErrPlanIncomplete, opaque[0])
 	}
 	return nil
 }
@@ -91,7 +93,8 @@ func (f *Framework) complete(saved *plan.Plan) error {
 // would reconcile the object. ApplyPlan may be called for different objects at the same time.
 func (f *Framework) ApplyPlan(ctx context.Context, saved *plan.Plan) error {
 	if f.begun.Load() {
-		return fmt.Errorf("apply plan of %s: %w: the framework is run and reconciles the object itself", saved.Object, ErrExecutionFailed)
+		return fmt.Errorf("apply plan of %s: %w: the framework is run and reconciles the object itself",
+			saved.Object, ErrExecutionFailed)
 	}
 	key := informer.Key{Namespace: saved.Object.Namespace, Name: saved.Object.Name}
 	ctx = sharingSecrets(ctx, key)
@@ -119,8 +122,8 @@ func (f *Framework) ApplyPlan(ctx context.Context, saved *plan.Plan) error {
 // approval lets a reconciliation do what a plan describes, and nothing else.
 type approval struct{ plan *plan.Plan }
 
-// Admit denies changes that are not in the plan. The steps of a CRUD
-// resource inside another resource are compared as changes of the outer one. A Concluder is not compared.
+// Admit denies changes that are not in the plan. The steps of a CRUD resource inside another
+// resource are compared as changes of the outer one. A Concluder is not compared.
 func (a *approval) Admit(ctx context.Context, p Proposal) Verdict {
 	s := scopeOf(ctx)
 	if s.concludes || !p.plain && (!s.crud || s.resource != p.Resource) {
@@ -133,13 +136,15 @@ func (a *approval) Admit(ctx context.Context, p Proposal) Verdict {
 	if err != nil {
 		return Deny(err)
 	}
-	approved, now := &plan.Plan{}, &plan.Plan{Resources: []plan.Resource{{Name: s.resource, Changes: s.reconciliation.shown(changes)}}}
+	approved := &plan.Plan{}
+	now := &plan.Plan{Resources: []plan.Resource{{Name: s.resource, Changes: s.reconciliation.shown(changes)}}}
 	if place := int(s.place); place < len(a.plan.Resources) {
 		r := a.plan.Resources[place]
 		approved.Resources = []plan.Resource{{Name: r.Name, Changes: r.Changes}}
 	}
 	if diff := plan.Difference(approved, now); diff != "" {
-		return Deny(Permanent(fmt.Errorf("%w; this resource has changed nothing, earlier ones are done: plan again, and apply the rest:\n%s",
+		return Deny(Permanent(fmt.Errorf(
+			"%w; this resource has changed nothing, earlier ones are done: plan again, and apply the rest:\n%s",
 			ErrPlanChanged, diff)))
 	}
 	return Go()

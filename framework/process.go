@@ -107,7 +107,9 @@ func (r *reconciliation) runResource(ctx context.Context, place int, resource Re
 	s := r.newScope(ctx, place, resource.Name())
 	r.recording.reached(s)
 	before, asked := requeuecontext.After(r)
-	err := measureStep(s, StepInfo{s.resource, stepOf(r.event)}, nil, func(ctx context.Context) error { return s.ensure(ctx, resource, obj) })
+	err := measureStep(s, StepInfo{s.resource, stepOf(r.event)}, nil, func(ctx context.Context) error {
+		return s.ensure(ctx, resource, obj)
+	})
 	r.recording.left(s)
 	if after, asks := requeuecontext.After(r); asks && (!asked || after < before) {
 		r.requeuedBy = s.resource
@@ -184,8 +186,8 @@ type reconciliation struct {
 	event   event
 	// plans is true for a plan.
 	plans bool
-	// unfinished is set when the gate has held something that must be done before the object is done.
-	// Updates that a signal forbids need not be done.
+	// unfinished is set when the gate has held something that must be done before the object is
+	// done. Updates that a signal forbids need not be done.
 	unfinished atomic.Bool
 	// requeuedBy is the resource that requested the next requeue, the earliest if several did.
 	requeuedBy string
@@ -197,7 +199,8 @@ type reconciliation struct {
 func (r *reconciliation) init(parent context.Context) {
 	r.Init(parent, signal.ReconciliationCanceled, signal.FinalizersKept, signal.UpdateNecessary)
 	r.CarryRequeue()
-	defer func() { _ = recover() }() // an object's method that panics here would panic later as well
+	// An object's method that panics here would panic later as well.
+	defer func() { _ = recover() }()
 	if r.key.Name == "" {
 		r.key = subjectOf(r.object).key
 	}

@@ -72,7 +72,8 @@ func (f *Framework) passed(e *waiting, res result) {
 func (f *Framework) reconcileStored(ctx context.Context, key informer.Key) result {
 	obj, exists, err := f.source.Get(key)
 	if err != nil {
-		return result{outcome: Failed, err: fmt.Errorf("read %s from source %q: %w", keyString(key), f.source.Name(), Permanent(err))}
+		err = fmt.Errorf("read %s from source %q: %w", keyString(key), f.source.Name(), Permanent(err))
+		return result{outcome: Failed, err: err}
 	}
 	if !exists {
 		f.reportedPlans.Delete(key)
@@ -114,7 +115,8 @@ func (f *Framework) update(ctx context.Context, s subject) result {
 		switch {
 		case apierrors.IsNotFound(err):
 			return result{reconciliation: r, outcome: Ignored, reason: "it has gone before it got its finalizer"}
-		case err != nil: // also a conflict: the object need not have changed, and no event may follow
+		case err != nil:
+			// Also a conflict: the object need not have changed, and no event may follow.
 			return result{reconciliation: r, outcome: Failed, err: r.errorf("add finalizer: %w", err)}
 		}
 		r.hasSeen(obj)
@@ -197,7 +199,15 @@ func (f *Framework) resourceSet(r *reconciliation, obj any) (set *ResourceSet, e
 }
 
 func (f *Framework) newReconciliation(ctx context.Context, s subject) *reconciliation {
-	r := &reconciliation{event: s.event, object: s.obj, key: s.key, in: f, loop: f.loops.Add(1), approval: s.approval, activity: activityOf(ctx)}
+	r := &reconciliation{
+		event:    s.event,
+		object:   s.obj,
+		key:      s.key,
+		in:       f,
+		loop:     f.loops.Add(1),
+		approval: s.approval,
+		activity: activityOf(ctx),
+	}
 	r.started = f.metrics.now()
 	r.live.seen, r.live.confirmed = seenOf(s.obj), s.confirmed
 	r.activity.carryOut(r)

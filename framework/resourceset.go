@@ -106,10 +106,17 @@ func NewResourceSet(c ResourceSetConfig) (*ResourceSet, error) {
 		return nil, err
 	}
 	set := &ResourceSet{
-		setPlanner: setPlanner{name: c.Name, handles: c.Handles, rest: c.HandlesRest, initCtx: c.InitCtx, planners: plannersOf(c.Resources), left: leftToOthers(c.Resources)},
-		config:     given,
-		shadow:     c.Shadow,
-		resources:  c.Resources,
+		setPlanner: setPlanner{
+			name:     c.Name,
+			handles:  c.Handles,
+			rest:     c.HandlesRest,
+			initCtx:  c.InitCtx,
+			planners: plannersOf(c.Resources),
+			left:     leftToOthers(c.Resources),
+		},
+		config:    given,
+		shadow:    c.Shadow,
+		resources: c.Resources,
 	}
 	if c.DeleteBackwards {
 		set.turn()
@@ -144,7 +151,9 @@ func (r *ResourceSet) InitCtx(ctx context.Context, obj any) (context.Context, er
 type parentKey struct{}
 
 // callInitCtx returns the context that an InitCtx function makes, if there is one.
-func callInitCtx(ctx context.Context, obj any, initCtx func(context.Context, any) (context.Context, error)) (context.Context, error) {
+func callInitCtx(
+	ctx context.Context, obj any, initCtx func(context.Context, any) (context.Context, error),
+) (context.Context, error) {
 	if initCtx == nil {
 		return ctx, nil
 	}
@@ -155,8 +164,9 @@ func callInitCtx(ctx context.Context, obj any, initCtx func(context.Context, any
 	case initialised == nil:
 		err = fmt.Errorf("%w: InitCtx returned neither a context nor an error", ErrExecutionFailed)
 	case initialised.Value(parentKey{}) != mark:
-		err = fmt.Errorf("%w: InitCtx returned a context that is no child of the one it was given, by which signals and the end of the run come: "+
-			"make it from that one, as context.WithValue does", ErrExecutionFailed)
+		err = fmt.Errorf("%w: InitCtx returned a context that is no child of the one it was given, "+
+			"by which signals and the end of the run come: make it from that one, as context.WithValue does",
+			ErrExecutionFailed)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("initialise context: %w", err)
@@ -222,7 +232,8 @@ func (r *ResourceRouter) ResourceSet(obj any) (*ResourceSet, error) {
 			continue
 		}
 		if found != nil {
-			return nil, fmt.Errorf("%w: %w: resource sets %d and %d both handle it; make their Handles functions exclude each other",
+			return nil, fmt.Errorf(
+				"%w: %w: resource sets %d and %d both handle it; make their Handles functions exclude each other",
 				ErrExecutionFailed, errSeveralResourceSets, first, i)
 		}
 		found, first = s, i
@@ -231,7 +242,8 @@ func (r *ResourceRouter) ResourceSet(obj any) (*ResourceSet, error) {
 		found = r.rest
 	}
 	if found == nil {
-		return nil, fmt.Errorf("%w: none of the %d resource sets handles it", ErrNoResourceSet, len(r.sets)-len(r.shadows))
+		return nil, fmt.Errorf("%w: none of the %d resource sets handles it",
+			ErrNoResourceSet, len(r.sets)-len(r.shadows))
 	}
 	return found, nil
 }

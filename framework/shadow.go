@@ -83,7 +83,8 @@ func (f *Framework) PlanShadows(ctx context.Context, key informer.Key) ([]*plan.
 	obj, exists, err := f.source.Get(key)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("compare shadows of %s: read it from source %q: %w", keyString(key), f.source.Name(), err)
+		return nil, fmt.Errorf("compare shadows of %s: read it from source %q: %w",
+			keyString(key), f.source.Name(), err)
 	case !exists:
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: f.source.Name()}, keyString(key))
 	}

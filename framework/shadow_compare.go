@@ -24,10 +24,14 @@ func (f *Framework) compareSets(ctx context.Context, s subject) ([]*plan.Compari
 	var active *plan.Plan
 	for _, set := range f.config.ResourceRouter.shadows {
 		handles := false
-		err := panics.Recovered(func() error { handles = f.config.ResourceRouter.shadowHandles(set, s.obj); return nil })
+		err := panics.Recovered(func() error {
+			handles = f.config.ResourceRouter.shadowHandles(set, s.obj)
+			return nil
+		})
 		switch {
 		case err != nil:
-			comparisons = append(comparisons, f.incomparable(s, set, fmt.Errorf("ask the shadow whether it handles the object: %w", err)))
+			err = fmt.Errorf("ask the shadow whether it handles the object: %w", err)
+			comparisons = append(comparisons, f.incomparable(s, set, err))
 			continue
 		case !handles:
 			continue
@@ -53,7 +57,9 @@ func (f *Framework) compareSets(ctx context.Context, s subject) ([]*plan.Compari
 // the other, and the state may change in between. So a difference counts only if the active set's
 // plan is still the same afterwards; otherwise they are compared again. It also returns the newest
 // plan of the active set.
-func (f *Framework) compareSet(ctx context.Context, s subject, set *setPlanner, active *plan.Plan) (*plan.Comparison, *plan.Plan) {
+func (f *Framework) compareSet(
+	ctx context.Context, s subject, set *setPlanner, active *plan.Plan,
+) (*plan.Comparison, *plan.Plan) {
 	for attempt := 1; ; attempt++ {
 		c := plan.Compare(active, f.planShadow(ctx, s, set))
 		if attempt == maxComparisons || c.Verdict() != plan.Differs || ctx.Err() != nil {
@@ -102,7 +108,11 @@ func (f *Framework) inTime(ctx context.Context, compute func(context.Context) *p
 // incomparable returns the comparison with a shadow that failed before planning.
 func (f *Framework) incomparable(s subject, set *setPlanner, err error) *plan.Comparison {
 	return &plan.Comparison{
-		Framework: f.Name(), Object: objectOf(s.obj, s.key), Event: plan.Event(s.event.String()), Shadow: set.name, Error: err.Error(),
+		Framework: f.Name(),
+		Object:    objectOf(s.obj, s.key),
+		Event:     plan.Event(s.event.String()),
+		Shadow:    set.name,
+		Error:     err.Error(),
 	}
 }
 
@@ -193,7 +203,8 @@ func (f *Framework) compareKey(ctx context.Context, key informer.Key) (compariso
 	})
 	if err != nil {
 		f.metrics.panicked()
-		f.log("error", "shadows can't be compared", "object", keyString(key), "error", err.Error(), "stack", stackOf(err))
+		f.log("error", "shadows can't be compared",
+			"object", keyString(key), "error", err.Error(), "stack", stackOf(err))
 	}
 	return comparisons
 }

@@ -15,7 +15,8 @@ func (f engine) Share(s access.Shard) error {
 	case f.begun.Load():
 		return fmt.Errorf("%w: framework %q runs already: make the operator before", ErrInvalidConfig, f.Name())
 	case f.config.Driven:
-		return fmt.Errorf("%w: framework %q is driven by a queue that is not its own, and can't be shared by replicas", ErrInvalidConfig, f.Name())
+		return fmt.Errorf("%w: framework %q is driven by a queue that is not its own, and can't be shared by replicas",
+			ErrInvalidConfig, f.Name())
 	}
 	f.shard = s
 	return nil
@@ -43,21 +44,32 @@ func (f engine) Reshare(gained, lost func(key informer.Key) bool) {
 
 // remembered are the keys of which the framework remembers something. Some may come twice.
 func (f *Framework) remembered() []informer.Key {
-	return slices.Concat(f.takeover.behind.Keys(), f.tombstones.gone.Keys(), f.tombstones.processed.Keys(), f.failures.Keys(),
-		f.reportedPlans.Keys(), f.unmatched.Keys(), f.retries.Keys())
+	return slices.Concat(
+		f.takeover.behind.Keys(),
+		f.tombstones.gone.Keys(),
+		f.tombstones.processed.Keys(),
+		f.failures.Keys(),
+		f.reportedPlans.Keys(),
+		f.unmatched.Keys(),
+		f.retries.Keys(),
+	)
 }
 
 // HasUnprocessed implements access.Engine.
 func (f engine) HasUnprocessed(has func(key informer.Key) bool) bool {
 	lost := func(p takenPart) bool { return p.lost }
-	return slices.ContainsFunc(f.takeover.parts(), lost) || slices.ContainsFunc(f.tombstones.gone.Keys(), has) || slices.ContainsFunc(f.takeover.behind.Keys(), func(key informer.Key) bool {
+	gone := func(key informer.Key) bool {
 		lag, known := f.takeover.behind.Get(key)
 		return known && lag.Gone && has(key)
-	})
+	}
+	return slices.ContainsFunc(f.takeover.parts(), lost) ||
+		slices.ContainsFunc(f.tombstones.gone.Keys(), has) ||
+		slices.ContainsFunc(f.takeover.behind.Keys(), gone)
 }
 
-// tracksDeletion reports whether a deletion is remembered until this replica has processed it. Where
-// the source keeps deletions until they are processed, only the owner of an object remembers them.
+// tracksDeletion reports whether a deletion is remembered until this replica has processed it.
+// Where the source keeps deletions until they are processed, only the owner of an object remembers
+// them.
 func (f *Framework) tracksDeletion(key informer.Key) bool {
 	switch {
 	case f.shard == nil || f.shard.Owns(key):

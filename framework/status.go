@@ -40,8 +40,16 @@ func (f *Framework) Status() Status {
 	unmatched, held := f.unmatched.count()
 	failing, since, retried := f.failures.count()
 	return Status{
-		Fresh: waiting.Fresh, Backlog: waiting.Backlog, OldestWait: waiting.Age, Active: waiting.Working, Retrying: retried,
-		Asked: f.retries.Asked(), Failing: failing, FailingSince: since, Unmatched: unmatched, UnmatchedHeld: held,
+		Fresh:         waiting.Fresh,
+		Backlog:       waiting.Backlog,
+		OldestWait:    waiting.Age,
+		Active:        waiting.Working,
+		Retrying:      retried,
+		Asked:         f.retries.Asked(),
+		Failing:       failing,
+		FailingSince:  since,
+		Unmatched:     unmatched,
+		UnmatchedHeld: held,
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
-// takeover keeps a framework from acting on an old state when it adopts objects from another process:
-// at its start, and when it gains objects from another replica. The other process may have acted on
-// newer states than the source holds. So the source is compared with the existing objects
+// takeover keeps a framework from acting on an old state when it adopts objects from another
+// process: at its start, and when it gains objects from another replica. The other process may have
+// acted on newer states than the source holds. So the source is compared with the existing objects
 // (informer.Comparer), and a key that differs waits for its event. A source that can't compare is
 // trusted.
 type takeover struct {
@@ -93,7 +93,8 @@ func (f *Framework) takeOver(ctx context.Context) {
 		}
 		if err := panics.Recovered(func() error { return f.compare(ctx, within(parts)) }); err != nil {
 			if err.Error() != told && ctx.Err() == nil {
-				f.log("error", "nothing is reconciled before the source was compared with what there is", "source", f.source.Name(), "error", err.Error())
+				f.log("error", "nothing is reconciled before the source was compared with what there is",
+					"source", f.source.Name(), "error", err.Error())
 			}
 			told = err.Error()
 			wait(ctx, comparePause)
@@ -167,7 +168,8 @@ func (t *takeover) isBehind(key informer.Key, obj any, exists bool) bool {
 	switch {
 	case !known:
 		return t.isDue(key)
-	case lag.Gone && exists && uidOf(obj) == lag.UID, !lag.Gone && (!exists || informer.IsOlder(seenOf(obj).version, lag.Version)):
+	case lag.Gone && exists && uidOf(obj) == lag.UID,
+		!lag.Gone && (!exists || informer.IsOlder(seenOf(obj).version, lag.Version)):
 		return true
 	}
 	t.behind.Delete(key)

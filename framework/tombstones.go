@@ -59,14 +59,16 @@ func (t *tombstones) first(key informer.Key) (tombstone, bool) {
 
 // drop forgets the object that has been gone longest, which is last.
 func (t *tombstones) drop(key informer.Key, last tombstone) {
-	t.gone.Update(key, func(gone []tombstone, _ bool) ([]tombstone, bool) { return gone[min(1, len(gone)):], len(gone) > 1 })
+	t.gone.Update(key, func(gone []tombstone, _ bool) ([]tombstone, bool) {
+		return gone[min(1, len(gone)):], len(gone) > 1
+	})
 	if t.isProcessed(key, last.obj) {
 		t.processed.Delete(key)
 	}
 }
 
-// markProcessed remembers that the deletion of an object has been processed, until the object is gone,
-// or the deletion is taken back.
+// markProcessed remembers that the deletion of an object has been processed, until the object is
+// gone, or the deletion is taken back.
 func (t *tombstones) markProcessed(key informer.Key, obj any) { t.processed.Set(key, uidOf(obj)) }
 
 // isProcessed reports whether the deletion of exactly this object has been processed.

@@ -46,7 +46,8 @@ func triggersOf(why *waiting) (words []string) {
 func link(span trace.Span, why *waiting) {
 	for _, because := range why.Why {
 		if cause := because.cause.Span(); cause != nil {
-			span.AddLink(trace.Link{SpanContext: *cause, Attributes: []attribute.KeyValue{attribute.String("operatorkit.trigger", because.String())}})
+			trigger := attribute.String("operatorkit.trigger", because.String())
+			span.AddLink(trace.Link{SpanContext: *cause, Attributes: []attribute.KeyValue{trigger}})
 		}
 	}
 }

@@ -18,8 +18,8 @@ const (
 	CauseBacklog Cause = "backlog"
 	// CauseResync is an object that is reconciled from time to time although it did not change.
 	CauseResync Cause = "resync"
-	// CauseRetry is an earlier reconciliation that failed, or is not finished: a deletion that waits,
-	// a change that a Policy holds, or an object that had changed meanwhile.
+	// CauseRetry is an earlier reconciliation that failed, or is not finished: a deletion that
+	// waits, a change that a Policy holds, or an object that had changed meanwhile.
 	CauseRetry Cause = "retry"
 	// CauseRequeue is a resource, or a caller of EnqueueAfter, that requested a requeue.
 	CauseRequeue Cause = "requeue"
@@ -67,7 +67,13 @@ type waiting = queue.Entry[reason]
 // byEvent returns the lane and the reason for a key that an event of a source concerns. watched is
 // the key of the event of a watched object, and empty for the primary.
 func byEvent(source string, e informer.Event, watched informer.Key) (queue.Lane, reason) {
-	t := Trigger{Cause: CauseChange, Source: source, Event: e.Type.String(), Namespace: watched.Namespace, Name: watched.Name}
+	t := Trigger{
+		Cause:     CauseChange,
+		Source:    source,
+		Event:     e.Type.String(),
+		Namespace: watched.Namespace,
+		Name:      watched.Name,
+	}
 	switch {
 	case !e.Backlog:
 		return queue.Fresh, reason{t, e.Cause()}

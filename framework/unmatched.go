@@ -47,11 +47,12 @@ func (f *Framework) noteMatch(key informer.Key, res result) {
 	if record == nil {
 		return
 	}
-	kind, message := corev1.EventTypeNormal, fmt.Sprintf("no resource set of %s handles it: it is left alone", f.Identity())
+	kind := corev1.EventTypeNormal
+	message := fmt.Sprintf("no resource set of %s handles it: it is left alone", f.Identity())
 	if finalizer {
 		kind = corev1.EventTypeWarning
-		message += fmt.Sprintf(". It keeps the finalizer %q, and its deletion will wait: give it back the labels by which a resource set "+
-			"handled it, or have a set with HandlesRest", f.finalizer)
+		message += fmt.Sprintf(". It keeps the finalizer %q, and its deletion will wait: "+
+			"give it back the labels by which a resource set handled it, or have a set with HandlesRest", f.finalizer)
 	}
 	record(kind, ReasonNoResourceSet, cut.Text(message, maxEventMessage))
 }

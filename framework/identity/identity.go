@@ -148,7 +148,8 @@ const hashLength = 10
 // different parts never give the same result.
 func join(limit int, prefix string, parts ...string) string {
 	plain := prefix + "_" + strings.Join(parts, "_")
-	if len(plain) <= limit && !slices.ContainsFunc(parts, func(part string) bool { return clean(part) != part || part == "" }) {
+	unfit := func(part string) bool { return clean(part) != part || part == "" }
+	if len(plain) <= limit && !slices.ContainsFunc(parts, unfit) {
 		return plain
 	}
 	room := (limit - len(prefix) - 1 - hashLength - len(parts)) / len(parts)

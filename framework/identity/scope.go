@@ -89,7 +89,9 @@ func From(ctx context.Context) *Scope {
 }
 
 // ofProgram returns the scope of work without a framework.
-var ofProgram = sync.OnceValue(func() *Scope { return &Scope{Identity: Identity{Operator: Program(), Framework: DefaultFramework}} })
+var ofProgram = sync.OnceValue(func() *Scope {
+	return &Scope{Identity: Identity{Operator: Program(), Framework: DefaultFramework}}
+})
 
 // Handover records what resources of one reconciliation, or plan, adopted from earlier names. A
 // later resource that handles the same names then does not consider it undesired, although its

@@ -72,7 +72,12 @@ func compareResources(resource string, active, shadow []Change) []Divergence {
 			ours, left = &one, slices.Delete(left, j, j+1)
 		}
 		if a, s, differ := compareChanges(ours, theirs); differ {
-			differences = append(differences, Divergence{Resource: resource, Object: theirs.Object, Active: a, Shadow: s})
+			differences = append(differences, Divergence{
+				Resource: resource,
+				Object:   theirs.Object,
+				Active:   a,
+				Shadow:   s,
+			})
 		}
 	}
 	for i := range left {

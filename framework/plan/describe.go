@@ -103,7 +103,8 @@ func (d describer) changesOf(t item) (changes []Change) {
 	defer func() {
 		if v := recover(); v != nil {
 			object := Object{Kind: kindOf(t.value.Type()), Name: t.place}
-			changes = []Change{{Action: d.action, Object: object, Description: "can't be described: " + panics.Describe(v)}}
+			description := "can't be described: " + panics.Describe(v)
+			changes = []Change{{Action: d.action, Object: object, Description: description}}
 		}
 	}()
 	if c, ok := as[Changer](t.value); ok {
@@ -128,7 +129,11 @@ func (d describer) adopt(given []Change, hidden bool) []Change {
 				fields = append(fields, f.Hidden())
 				continue
 			}
-			fields = append(fields, FieldChange{Path: f.Path, Old: encoder{}.encode(f.Old), New: encoder{}.encode(f.New)})
+			fields = append(fields, FieldChange{
+				Path: f.Path,
+				Old:  encoder{}.encode(f.Old),
+				New:  encoder{}.encode(f.New),
+			})
 		}
 		if isSecret(c.Object.APIVersion, c.Object.Kind) {
 			Hide(fields, ShownOfSecret)

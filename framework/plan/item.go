@@ -92,7 +92,8 @@ func container(v reflect.Value) bool {
 
 func nillable(v reflect.Value) bool {
 	switch v.Kind() {
-	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Interface, reflect.Func, reflect.Chan, reflect.UnsafePointer:
+	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Interface, reflect.Func, reflect.Chan,
+		reflect.UnsafePointer:
 		return true
 	}
 	return false
@@ -112,7 +113,8 @@ func as[T any](v reflect.Value) (T, bool) {
 
 func implements[T any](v reflect.Value) bool {
 	t := v.Type()
-	return t.Implements(reflect.TypeFor[T]()) || t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(reflect.TypeFor[T]())
+	wanted := reflect.TypeFor[T]()
+	return t.Implements(wanted) || t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(wanted)
 }
 
 // addressable returns the value itself if its address can be taken, and otherwise a copy with an

@@ -47,7 +47,8 @@ func ReadJSON(r io.Reader) ([]*Plan, error) {
 		return nil, fmt.Errorf("read plans: %w: they must be the JSON that was written for them", err)
 	}
 	if d.Version != Version {
-		return nil, fmt.Errorf("read plans: they are of version %d, and this program knows version %d: make them anew", d.Version, Version)
+		return nil, fmt.Errorf("read plans: they are of version %d, and this program knows version %d: make them anew",
+			d.Version, Version)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("read plans: there is something after them: one file holds one JSON value")

@@ -37,7 +37,10 @@ func (o object) name() Object {
 		return Object{Kind: kindOf(o.value.Type()), Namespace: o.meta.GetNamespace(), Name: o.meta.GetName()}
 	}
 	return Object{
-		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: o.meta.GetNamespace(), Name: o.meta.GetName(),
+		APIVersion: gvk.GroupVersion().String(),
+		Kind:       gvk.Kind,
+		Namespace:  o.meta.GetNamespace(),
+		Name:       o.meta.GetName(),
 	}
 }
 

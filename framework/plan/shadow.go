@@ -101,8 +101,13 @@ func RankPlaces(objects map[Place]int) (most []PlaceCount, others int) {
 		most = append(most, PlaceCount{p, n})
 	}
 	slices.SortFunc(most, func(a, b PlaceCount) int {
-		return cmp.Or(cmp.Compare(b.Objects, a.Objects), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Kind, b.Kind),
-			cmp.Compare(a.Path, b.Path), cmp.Compare(a.Action, b.Action))
+		return cmp.Or(
+			cmp.Compare(b.Objects, a.Objects),
+			cmp.Compare(a.Resource, b.Resource),
+			cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.Path, b.Path),
+			cmp.Compare(a.Action, b.Action),
+		)
 	})
 	others = max(len(most)-maxPlaces, 0)
 	return slices.Clip(most[:len(most)-others]), others

@@ -71,7 +71,8 @@ func (c *Comparison) active() string {
 func (p *printer) summary(s ShadowSummary) {
 	p.line(0, bold, Escape(s.String()))
 	for _, place := range s.Places {
-		p.line(1, regular, Escape(fmt.Sprintf("%s: %s (resource %s)", objectCount(place.Objects), place.Place, place.Resource)))
+		text := fmt.Sprintf("%s: %s (resource %s)", objectCount(place.Objects), place.Place, place.Resource)
+		p.line(1, regular, Escape(text))
 	}
 	if s.OtherPlaces > 0 {
 		p.line(1, faint, fmt.Sprintf("… and %d other places", s.OtherPlaces))

@@ -166,7 +166,8 @@ func (p *printer) change(c Change) {
 	}
 	reported := 0
 	for _, f := range fields {
-		if p.options.MaxValue >= 0 && strings.HasPrefix(f.Path, statusPrefix) && !strings.HasPrefix(f.Path, conditionsPrefix) {
+		if p.options.MaxValue >= 0 &&
+			strings.HasPrefix(f.Path, statusPrefix) && !strings.HasPrefix(f.Path, conditionsPrefix) {
 			reported++
 			continue
 		}

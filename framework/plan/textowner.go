@@ -7,9 +7,12 @@ import "strings"
 var (
 	ownerPlace      = "metadata.annotations" + Segment("operatorkit.io/owner")
 	ownershipPlaces = []string{
-		ownerPlace, "metadata.annotations" + Segment("operatorkit.io/operator"), "metadata.annotations" + Segment("operatorkit.io/framework"),
+		ownerPlace,
+		"metadata.annotations" + Segment("operatorkit.io/operator"),
+		"metadata.annotations" + Segment("operatorkit.io/framework"),
 		"metadata.annotations" + Segment("operatorkit.io/resource"),
-		"metadata.labels" + Segment("operatorkit.io/owner"), "metadata.labels" + Segment("operatorkit.io/operator"),
+		"metadata.labels" + Segment("operatorkit.io/owner"),
+		"metadata.labels" + Segment("operatorkit.io/operator"),
 	}
 )
 
@@ -24,7 +27,8 @@ func ownerAndRest(c Change) (owner any, rest []FieldChange) {
 	for _, f := range c.Fields {
 		if name, ok := f.New.(string); ok && f.Path == ownerPlace && !f.Sensitive {
 			owner = name
-			places = append(places[:len(places):len(places)], "metadata.ownerReferences[name="+name[strings.LastIndex(name, "/")+1:]+"]")
+			reference := "metadata.ownerReferences[name=" + name[strings.LastIndex(name, "/")+1:] + "]"
+			places = append(places[:len(places):len(places)], reference)
 		}
 	}
 	if owner == nil {

@@ -44,8 +44,16 @@ type pending[C any] struct {
 
 // NewRetries returns retries that add to a queue. The functions return the reason for a retry and
 // for a requested requeue.
-func NewRetries[T, C any](queue *Queue[T], retry, asked func(cause C) T, backOffFactory func() backoff.BackOff) *Retries[T, C] {
-	return &Retries[T, C]{queue: queue, retry: retry, asked: asked, backOffFactory: backOffFactory, pending: map[informer.Key]*pending[C]{}}
+func NewRetries[T, C any](
+	queue *Queue[T], retry, asked func(cause C) T, backOffFactory func() backoff.BackOff,
+) *Retries[T, C] {
+	return &Retries[T, C]{
+		queue:          queue,
+		retry:          retry,
+		asked:          asked,
+		backOffFactory: backOffFactory,
+		pending:        map[informer.Key]*pending[C]{},
+	}
 }
 
 // Retry requeues a key after the next pause of its backoff, but not before atLeast has passed. Like

@@ -32,7 +32,12 @@ type result struct {
 }
 
 func newResults(set string) *results {
-	return &results{set: set, known: map[informer.Key]result{}, counts: map[plan.Verdict]int{}, places: map[plan.Place]int{}}
+	return &results{
+		set:    set,
+		known:  map[informer.Key]result{},
+		counts: map[plan.Verdict]int{},
+		places: map[plan.Place]int{},
+	}
 }
 
 func (r *results) keep(key informer.Key, c *plan.Comparison) {

@@ -115,8 +115,11 @@ func (s *Comparisons) Counts() []plan.ShadowSummary {
 	counts := make([]plan.ShadowSummary, 0, len(s.results))
 	for _, r := range s.results {
 		counts = append(counts, plan.ShadowSummary{
-			Shadow: r.set, Objects: len(r.known), Differing: r.counts[plan.Differs], Failed: r.counts[plan.NotComparable],
-			Waiting: len(s.due) + len(s.working),
+			Shadow:    r.set,
+			Objects:   len(r.known),
+			Differing: r.counts[plan.Differs],
+			Failed:    r.counts[plan.NotComparable],
+			Waiting:   len(s.due) + len(s.working),
 		})
 	}
 	return counts

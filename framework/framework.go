@@ -261,12 +261,21 @@ func (f *Framework) handlePrimary(e informer.Event) {
 		return
 	}
 	_, behind := f.takeover.behind.Get(e.Key)
-	if e.Type == informer.Deleted && (!f.tracksDeletion(e.Key) ||
-		!f.tombstones.add(e.Key, tombstone{e.Object, f.takeover.died(e.Key, e.Object)})) {
+	if e.Type == informer.Deleted && !f.rememberEnd(e) {
 		return
 	}
 	// The remains of a deleted object must be processed, whatever deleted it.
 	f.enqueue(e, e.Key, f.source, informer.Key{}, f.config.OwnWrites || behind || e.Type == informer.Deleted)
+}
+
+// rememberEnd records the end of an object, and reports whether there is anything left to do.
+func (f *Framework) rememberEnd(e informer.Event) bool {
+	if !f.tracksDeletion(e.Key) {
+		return false
+	}
+	left := f.tombstones.add(e.Key, tombstone{e.Object, f.takeover.endedBefore(e.Key, e.Object)})
+	f.takeover.ended(e.Key, e.Object) // Until here, HasUnprocessed found the object there.
+	return left
 }
 
 // enqueue adds the key unless the event was caused by its own write. watched is as in byEvent.

@@ -58,13 +58,13 @@ func (f *Framework) remembered() []informer.Key {
 // HasUnprocessed implements access.Engine.
 func (f engine) HasUnprocessed(has func(key informer.Key) bool) bool {
 	lost := func(p takenPart) bool { return p.lost }
-	gone := func(key informer.Key) bool {
+	late := func(key informer.Key) bool {
 		lag, known := f.takeover.behind.Get(key)
-		return known && lag.Gone && has(key)
+		return known && lag.Gone && has(key) && f.waitsForSource(key)
 	}
 	return slices.ContainsFunc(f.takeover.parts(), lost) ||
-		slices.ContainsFunc(f.tombstones.gone.Keys(), has) ||
-		slices.ContainsFunc(f.takeover.behind.Keys(), gone)
+		slices.ContainsFunc(f.takeover.behind.Keys(), late) ||
+		slices.ContainsFunc(f.tombstones.gone.Keys(), has)
 }
 
 // tracksDeletion reports whether a deletion is remembered until this replica has processed it.

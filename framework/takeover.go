@@ -64,14 +64,20 @@ func (t *takeover) isDue(key informer.Key) bool {
 	return slices.ContainsFunc(t.due, func(p takenPart) bool { return p.has(key) })
 }
 
-// died records the end of an object, and reports whether it ended before this process adopted it.
-func (t *takeover) died(key informer.Key, obj any) (before bool) {
+// endedBefore reports whether an object that is gone ended before this process adopted it.
+func (t *takeover) endedBefore(key informer.Key, obj any) bool {
 	lag, known := t.behind.Get(key)
 	if known && lag.UID == uidOf(obj) {
-		t.behind.Delete(key)
 		return lag.Gone
 	}
 	return known || t.isDue(key)
+}
+
+// ended records that the source has delivered the end of an object.
+func (t *takeover) ended(key informer.Key, obj any) {
+	if lag, known := t.behind.Get(key); known && lag.UID == uidOf(obj) {
+		t.behind.Delete(key)
+	}
 }
 
 // comparePause is the time between two tries to compare.
@@ -144,6 +150,9 @@ func (f *Framework) compare(ctx context.Context, has func(key informer.Key) bool
 		behind, err := source.Behind(ctx, has)
 		for key, lag := range behind {
 			f.takeover.behind.Set(key, lag)
+			if f.tombstones.has(key, lag.UID) {
+				f.takeover.behind.Delete(key) // The source has delivered its end meanwhile.
+			}
 		}
 		return err
 	}

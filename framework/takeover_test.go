@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +28,8 @@ type comparing struct {
 	live    map[string]*corev1.ConfigMap
 	failing bool
 	lists   int
+	// listed is called when the list is made and not compared yet.
+	listed func()
 }
 
 func newComparing() *comparing {
@@ -47,14 +50,18 @@ func (c *comparing) Behind(_ context.Context, of func(informer.Key) bool) (map[i
 	if c.failing {
 		return nil, errors.New("no list today")
 	}
+	kept := maps.Clone(c.live)
+	if c.listed != nil {
+		c.listed()
+	}
 	behind := map[informer.Key]informer.Lag{}
 	for _, key := range c.Keys() {
 		obj, _, _ := c.Get(key)
-		if of(key) && c.live[key.Name] == nil {
+		if of(key) && kept[key.Name] == nil {
 			behind[key] = informer.Lag{UID: obj.(*corev1.ConfigMap).UID, Gone: true}
 		}
 	}
-	for name, live := range c.live {
+	for name, live := range kept {
 		obj, exists, _ := c.Get(keyOf(name))
 		if of(keyOf(name)) && (!exists || informer.IsOlder(obj.(*corev1.ConfigMap).ResourceVersion, live.ResourceVersion)) {
 			behind[keyOf(name)] = informer.Lag{UID: live.UID, Version: live.ResourceVersion}
@@ -253,4 +260,23 @@ func TestR11TheDeletionOfAnEarlierLifeTakesNothingFromTheNextOne(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestADeletionThatIsDeliveredDuringAComparisonIsProcessed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, calls := newComparing(), &journal{}
+		f := newFramework(t, framework.Config{Source: source, BackOffFactory: everyMinute, DisableFinalizer: true}, noted(calls))
+		put(t, source.Push, inLife("a", "1", "10"))
+		source.keep("a", inLife("a", "1", "10"))
+		source.listed = func() {
+			remove(t, source.Push, inLife("a", "1", "10"))
+			delete(source.live, "a")
+		}
+		defer running(t, f)()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"deleted a 1/10"}, calls.all()); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
+		}
+	})
 }

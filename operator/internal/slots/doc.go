@@ -21,5 +21,6 @@
 //     closed.
 //   - Every replica computes the same distribution, and writes its own part of it. No replica
 //     leads.
+//   - A replica claims nothing more from replicas that exist before it has got what it claimed.
 //   - No slot moves unless its holder leaves, or has at least two slots more than another replica.
 package slots

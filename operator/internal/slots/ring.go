@@ -89,6 +89,9 @@ func (r *Ring) Complete() bool {
 // for slots that the replica does not own.
 func (r *Ring) Writes(replica string, listed Set, pass func(slot int) bool) (writes []Write) {
 	claims := r.claims()
+	// A source that lists more misses objects that come and go meanwhile. That must not happen while
+	// another replica, which has seen them, passes a slot on.
+	waits := slices.ContainsFunc(r.Slots[:], func(s Slot) bool { return s.Next == replica && r.exists(s.Holder) })
 	for i, s := range r.Slots {
 		to := s
 		switch {
@@ -104,7 +107,7 @@ func (r *Ring) Writes(replica string, listed Set, pass func(slot int) bool) (wri
 			to.Ready = true
 		case claims[i] == replica && !r.exists(s.Holder):
 			to = Slot{Holder: replica}
-		case claims[i] == replica:
+		case claims[i] == replica && !waits:
 			to = Slot{Holder: s.Holder, Next: replica}
 		}
 		if to.Written = s.Written; to != s {

@@ -25,7 +25,7 @@ func (f engine) Share(s access.Shard) error {
 // Reshare implements access.Engine.
 func (f engine) Reshare(gained, lost func(key informer.Key) bool) {
 	for _, key := range f.remembered() {
-		if !f.shard.Owns(key) && !f.tracksDeletion(key) {
+		if !f.tracksDeletion(key) {
 			f.disown(key)
 		}
 	}
@@ -102,7 +102,7 @@ func (f *Framework) reconcileShared(ctx context.Context, e *waiting) {
 		return
 	}
 	defer func() {
-		if !f.shard.Owns(key) && !f.tracksDeletion(key) {
+		if !f.tracksDeletion(key) {
 			f.disown(key)
 		}
 		f.shard.End(key)

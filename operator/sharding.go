@@ -104,9 +104,6 @@ type sharing struct {
 	// patience is the maximum time that this replica waits at shutdown for others to take its
 	// slots.
 	patience time.Duration
-	// listed has a value when the sources have listed what they hold now.
-	listed chan struct{}
-
 	// following is held while the frameworks are updated to the ring. closed is set when no more
 	// work may start. owns has a value when the owned slots may have changed.
 	following sync.Mutex
@@ -129,9 +126,9 @@ func newSharing(config Config, httpClient *http.Client, page func() location) (*
 	election := config.LeaderElection
 	s := &sharing{
 		frameworks: config.Frameworks, version: config.Sharding.Version, fence: election.Fence, logger: config.Logger.With("operator", config.Name),
-		page: page, patience: election.LeaseDuration, listed: make(chan struct{}, 1), owns: make(chan struct{}, 1),
+		page: page, patience: election.LeaseDuration, owns: make(chan struct{}, 1),
 	}
-	s.division = newDivision(config, func() { notify(s.listed) })
+	s.division = newDivision(config, func() { s.member.wake() })
 	together := election
 	together.Fence, together.Identity = NewFence(), sharedIdentity
 	together.Fence.bind(together.validity(), true)
@@ -210,16 +207,6 @@ func (s *sharing) work(ctx context.Context, o *Operator) error {
 	})
 	beside.Go(func() { s.division.resolve(working) })
 	beside.Go(func() {
-		for {
-			select {
-			case <-working.Done():
-				return
-			case <-s.listed:
-				s.member.wake()
-			}
-		}
-	})
-	beside.Go(func() {
 		for _, f := range s.frameworks {
 			if !synced(working, f) {
 				return
@@ -293,11 +280,11 @@ func (s *sharing) follow() (ring *slots.Ring, listed slots.Set) {
 	defer s.following.Unlock()
 	ring, _ = s.member.view()
 	s.counts.follow(ring.Complete(), time.Now())
-	before, now := s.holder.Part(), slots.Part{Releasing: ring.Releasing(s.This()), Held: ring.Held(s.This())}
+	before, now := s.holder.Part(), ring.Part(s.This())
 	// Deletions that come after a list of the sources must be remembered.
 	s.holder.Have(slots.Part{Owned: before.Owned, Releasing: before.Releasing, Held: now.Held})
 	listed = s.division.hold(now.Held)
-	now.Owned = ring.Owned(s.This()).And(listed)
+	now.Owned = now.Owned.And(listed)
 	if s.closed {
 		now = slots.Part{}
 	}

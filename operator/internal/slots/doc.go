@@ -13,7 +13,7 @@
 //
 // # Promises
 //
-//   - The Lease of a slot alone decides which replica may work in it ([Ring.Owned]): the holder,
+//   - The Lease of a slot alone decides which replica may work in it ([Ring.Part]): the holder,
 //     until the next holder is ready. Every write of a slot depends on the state that it replaces.
 //     A replica may therefore act on an old state: its write is refused.
 //   - A replica never exists again once its Lease is gone. An expired Lease is deleted, unless it

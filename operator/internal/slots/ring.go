@@ -46,38 +46,24 @@ type Write struct {
 	To   Slot
 }
 
-// Owned returns the slots in which a replica may start work.
-func (r *Ring) Owned(replica string) (owned Set) {
+// Part returns the part of a replica, whether it has listed the objects or not.
+func (r *Ring) Part(replica string) (part Part) {
 	for i, s := range r.Slots {
-		if s.Holder == replica && !s.Barred && !s.released() {
-			owned.Add(i)
+		switch {
+		case s.Barred || s.Holder != replica && s.Next != replica:
+			continue
+		case s.Holder == replica && s.released():
+			part.Releasing.Add(i)
+		case s.Holder == replica:
+			part.Owned.Add(i)
 		}
+		part.Held.Add(i)
 	}
-	return owned
-}
-
-// Releasing returns the slots that a replica holds, but in which it only finishes work.
-func (r *Ring) Releasing(replica string) (releasing Set) {
-	for i, s := range r.Slots {
-		if s.Holder == replica && !s.Barred && s.released() {
-			releasing.Add(i)
-		}
-	}
-	return releasing
+	return part
 }
 
 // released reports whether the holder may start no more work in the slot.
 func (s Slot) released() bool { return s.Next != "" && s.Ready }
-
-// Held returns the slots that a replica holds or is to hold. The replica must know their objects.
-func (r *Ring) Held(replica string) (held Set) {
-	for i, s := range r.Slots {
-		if !s.Barred && (s.Holder == replica || s.Next == replica) {
-			held.Add(i)
-		}
-	}
-	return held
-}
 
 // Complete reports whether each slot has a replica that may start work in it.
 func (r *Ring) Complete() bool {

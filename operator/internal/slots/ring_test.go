@@ -209,13 +209,6 @@ func TestDuringARollingUpdateNewReplicasGetWhatOldOnesLeave(t *testing.T) {
 		created := w.join("new")
 		w.settled(t)
 		if n := moved(before, w.owners()); n > 0 {
-			for name, n := range w.nodes {
-				r := n.ring()
-				fmt.Println(name, "DBG", n.lost, n.self.Able, n.self.Version, n.holder.Part().Owned.Len(), r.Held(name).Len(), n.listed.Len())
-				for other, k := range r.Replicas {
-					fmt.Println("   ", other, k.Version, k.Joined, k.Able, k.Leaving, k.Used.Len())
-				}
-			}
 			t.Fatalf("%d slots have moved to the new replica before an old one has left", n)
 		}
 		left := w.nodes[old].holder.Part().Owned.Len()
@@ -256,7 +249,7 @@ func TestASlotWhoseLeaseWasDeletedIsNobodysForAWhile(t *testing.T) {
 		r.Slots[i] = slots.Slot{Holder: "a"}
 	}
 	r.Slots[7] = slots.Slot{Holder: "a", Barred: true}
-	if r.Owned("a").Has(7) || r.Held("a").Has(7) || len(r.Writes("a", slots.Set{}, nil)) > 0 || r.Complete() {
+	if r.Part("a").Owned.Has(7) || r.Part("a").Held.Has(7) || len(r.Writes("a", slots.Set{}, nil)) > 0 || r.Complete() {
 		t.Error("somebody works in it, or is about to")
 	}
 }

@@ -148,15 +148,17 @@ func (n *node) mayWrite() bool { return !n.lost && n.now-n.renewed < validity }
 
 func (n *node) follow() *slots.Ring {
 	r := n.ring()
-	n.listed = n.listed.And(r.Held(n.name))
+	part := r.Part(n.name)
+	n.listed = n.listed.And(part.Held)
 	if !n.lost {
-		n.holder.Have(slots.Part{Owned: r.Owned(n.name).And(n.listed), Releasing: r.Releasing(n.name)})
+		part.Owned = part.Owned.And(n.listed)
+		n.holder.Have(part)
 	}
 	return r
 }
 
 func (n *node) list() {
-	n.listed = n.ring().Held(n.name)
+	n.listed = n.ring().Part(n.name).Held
 	for _, slot := range []int{1, 7, 90, 91, 200} {
 		if n.listed.Has(slot) {
 			n.self.Used.Add(slot)

@@ -3,6 +3,7 @@ package framework
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -57,6 +58,25 @@ type activities struct {
 	workers []*activity
 }
 
+// workers tells the worker of a reconciliation, if any, what it is doing.
+type workers struct{ unobserved }
+
+func (workers) began(r *reconciliation) { r.activity.carryOut(r) }
+
+func (workers) stepBegan(s *scope, info StepInfo, at time.Duration) {
+	s.reconciliation.activity.enter(info, at)
+}
+
+func (workers) stepEnded(s *scope, e endedStep) {
+	s.reconciliation.activity.leave(e.StepInfo, e.start+e.took)
+}
+
+func (workers) ended(e ended) {
+	if e.reconciliation != nil {
+		e.reconciliation.activity.carryOut(nil)
+	}
+}
+
 type activityKey struct{}
 
 // add registers a new worker. The returned context carries the activity of the worker.
@@ -80,6 +100,8 @@ type activity struct {
 	mu    sync.Mutex
 	busy  bool
 	doing Activity
+	// steps are the steps in progress, the innermost last.
+	steps []StepInfo
 	since time.Duration
 	// waits counts the intended waits in progress. until is the latest of their limits. resumed is
 	// when such a wait last ended.
@@ -96,8 +118,8 @@ type activity struct {
 func (a *activity) begin(key informer.Key, now time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.busy, a.since = true, now
-	a.doing.Key, a.doing.Resource, a.doing.Step = key, "", ""
+	a.busy, a.since, a.steps = true, now, a.steps[:0]
+	a.doing.Key = key
 }
 
 // carryOut records the start of a reconciliation, or its end if r is nil.
@@ -114,8 +136,8 @@ func (a *activity) carryOut(r *reconciliation) {
 func (a *activity) broke(key informer.Key, err error) result {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.doing.Resource != "" {
-		err = &StepError{Resource: a.doing.Resource, Step: a.doing.Step, Err: err}
+	if step := a.step(); step.Resource != "" {
+		err = &StepError{Resource: step.Resource, Step: step.Step, Err: err}
 	}
 	if a.reconciliation == nil {
 		return result{outcome: Failed, err: fmt.Errorf("reconcile %s: %w", keyString(key), err)}
@@ -130,16 +152,37 @@ func (a *activity) end() {
 	a.busy, a.why = false, nil
 }
 
-// enter records that the worker starts a step, and returns the enclosing step.
-func (a *activity) enter(info StepInfo, now time.Duration) (outer StepInfo) {
+// enter records that the worker starts a step.
+func (a *activity) enter(info StepInfo, now time.Duration) {
 	if a == nil {
-		return StepInfo{}
+		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	outer = StepInfo{Resource: a.doing.Resource, Step: a.doing.Step}
-	a.doing.Resource, a.doing.Step, a.since = info.Resource, info.Step, now
-	return outer
+	a.steps, a.since = append(a.steps, info), now
+}
+
+// leave records that a step has ended. Authors may run steps at the same time.
+func (a *activity) leave(info StepInfo, now time.Duration) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := len(a.steps) - 1; i >= 0; i-- {
+		if a.steps[i] == info {
+			a.steps, a.since = slices.Delete(a.steps, i, i+1), now
+			return
+		}
+	}
+}
+
+// step returns the innermost step.
+func (a *activity) step() (info StepInfo) {
+	if len(a.steps) > 0 {
+		info = a.steps[len(a.steps)-1]
+	}
+	return info
 }
 
 // read returns the activity, and whether the worker is busy.
@@ -147,6 +190,8 @@ func (a *activity) read(now time.Duration) (Activity, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	doing, free := a.doing, max(a.since, a.resumed)
+	step := a.step()
+	doing.Resource, doing.Step = step.Resource, step.Step
 	if a.waits > 0 {
 		free = max(free, min(now, a.until))
 	}

@@ -218,7 +218,8 @@ func (r *TypedCRUDResource[O, S]) applyPart(
 	if on, err := proceed(ctx); !on {
 		return stepError(info, err)
 	}
-	recordChanges(scopeOf(ctx), part.action, part.change, part.current)
+	s := scopeOf(ctx)
+	s.observers().applying(s, part.action, part.change, part.current)
 	return runStep(ctx, r.middlewares, info, applying(func(ctx context.Context) error {
 		if err := apply(ctx, obj, part.change); err != nil {
 			return err

@@ -83,12 +83,11 @@ func (f *Framework) reconcileTombstones(ctx context.Context, e *waiting) (res re
 		if !ok {
 			return res
 		}
-		f.passed(e, res)
+		f.followed(e, res)
 		res = f.reconcileGone(ctx, key, last)
 		switch {
 		case IsPermanent(res.err) && f.hasSuccessor(key):
 			res.err = fmt.Errorf("%w (given up, since another object has its name)", res.err)
-			f.metrics.reconciled(res)
 			f.conclude(ctx, key, res, e)
 			res = result{}
 		case res.err != nil || res.outcome == Waiting:

@@ -53,8 +53,10 @@
 //
 // All other files are beside that path. takeover.go and live.go decide whether the state of the
 // object is new enough. triggers.go says why a key waits. compat.go has the drop-ins, which only
-// feed the queue, and driven.go is for callers with their own queue. Plans, shadows, records,
-// metrics and names have files of these names.
+// feed the queue, and driven.go is for callers with their own queue. The path reports what happens
+// to the observers (observers.go): metrics.go, tracing.go, activity.go (what the workers do),
+// reporter.go (log messages and events about errors), unmatched.go, shadow_compare.go and
+// recording.go. None of them affects a reconciliation.
 //
 //	where is                               see
 //
@@ -70,7 +72,8 @@
 //	an own write recognised                result.caused in informer/ownwrites.go, called by
 //	                                       Event.Wake there, and that by enqueue in framework.go
 //	an object requeued                     schedule in ending.go
-//	the reason of a requeue made           triggers.go; observe in recording.go records it
+//	the reason of a requeue made           triggers.go; recorder.ended in recording.go
+//	                                       records it
 //	a change held or denied                gate in gate.go, called in crud.go and process.go. The
 //	                                       policies are signalPolicy, requiredPolicy and livePolicy
 //	                                       there, approval in planapply.go, and the fence of package

@@ -32,16 +32,12 @@ type Reconciled struct {
 func (f *Framework) ReconcileObject(ctx context.Context, obj any) (Reconciled, error) {
 	s := subjectOf(obj)
 	res := f.asConflict(s, f.reconcileDriven(ctx, s))
-	f.metrics.reconciled(res)
 	res.err = advised(res.err)
 	before, _ := f.failures.Get(s.key)
 	d := decide(ending{outcome: res.outcome, err: res.err, conflicts: before.conflicts})
-	d.count.retries = false // the caller counts them
-	f.metrics.count(d.count)
-	f.noteMatch(s.key, res)
 	f.failures.note(s.key, res.err, d)
-	f.compareShadowsLater(s.key, res)
-	f.observe(s.key, res, nil, res.requeueAfter)
+	d.tell, d.count.retries = false, false // the caller logs and counts them
+	f.observers.ended(ended{result: res, decision: d, key: s.key, next: res.requeueAfter})
 	return Reconciled{Outcome: res.outcome, Reason: res.reason, RequeueAfter: res.requeueAfter}, res.err
 }
 

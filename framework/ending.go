@@ -3,7 +3,6 @@ package framework
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -140,20 +139,11 @@ func isRetryAfter(err error) bool {
 // conclude applies the consequences of the end of a reconciliation.
 func (f *Framework) conclude(ctx context.Context, key informer.Key, res result, why *waiting) {
 	res.err = advised(res.err)
-	f.noteMatch(key, res)
 	before, _ := f.failures.Get(key)
 	d := decide(ending{res.outcome, res.err, ctx.Err() != nil, res.requeueAfter, before.conflicts})
 	next := f.schedule(key, d, res.reconciliation.requester())
-	f.metrics.count(d.count)
 	f.failures.note(key, res.err, d)
-	switch {
-	case d.tell:
-		f.tellFailure(key, res, d, next)
-	case res.err == nil:
-		f.reporter.recovered(key)
-	}
-	f.compareShadowsLater(key, res)
-	f.observe(key, res, why, next)
+	f.observers.ended(ended{result: res, decision: d, key: key, why: why, next: next})
 }
 
 // schedule requeues a key as decided, because of a reconciliation, and returns the time until then;
@@ -172,38 +162,4 @@ func (f *Framework) schedule(key informer.Key, d decision, by requester) (next t
 	case atNextStart:
 	}
 	return next
-}
-
-// tellFailure reports the error of a reconciliation by a log message and an event.
-func (f *Framework) tellFailure(key informer.Key, res result, d decision, next time.Duration) {
-	err := res.err
-	if d.conflicts > 0 {
-		err = fmt.Errorf("%w (%d times in a row or more: metadata.managedFields of the object says who else writes it)",
-			err, reportedConflicts)
-	}
-	fields := []any{"error", err.Error()}
-	if res.reconciliation != nil {
-		fields = append(fields, res.reconciliation.logFields()...)
-		fields = append(fields, "loop", res.reconciliation.loop)
-		if id := res.reconciliation.traceID(); id != "" {
-			fields = append(fields, "trace_id", id)
-		}
-	} else {
-		fields = append(fields, "object", keyString(key))
-	}
-	var step *StepError
-	if errors.As(err, &step) {
-		fields = append(fields, "resource", step.Resource, "step", string(step.Step))
-	}
-	if stack := stackOf(err); stack != "" {
-		fields = append(fields, "stack", stack)
-	}
-	retry := "at the next change"
-	if next > 0 {
-		retry = next.Round(time.Millisecond).String()
-	}
-	f.log("error", "reconciliation failed", append(fields, "retry", retry)...)
-	if res.reconciliation != nil {
-		f.reporter.failed(key, res.reconciliation.object, err)
-	}
 }

@@ -43,7 +43,9 @@ type Framework struct {
 	queue      *queue.Queue[reason]
 	retries    *queue.Retries[reason, requester]
 	tombstones tombstones
-	metrics    *metrics
+	// observers receive what happens. The metrics are one of them.
+	observers observers
+	metrics   *metrics
 	// tracer is nil without spans.
 	tracer        trace.Tracer
 	reporter      *reporter
@@ -98,6 +100,7 @@ func New(config Config) (*Framework, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: Config: Registerer: %w", ErrInvalidConfig, err)
 	}
+	f.observers = f.newObservers()
 	return f, nil
 }
 

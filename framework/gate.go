@@ -80,7 +80,7 @@ func gate(ctx context.Context, p Proposal) (held parts, err error) {
 	for _, policy := range s.reconciliation.policies() {
 		v := policy.Admit(ctx, p)
 		if v.reason != "" {
-			s.reconciliation.recording.skipped(s, v.reason)
+			s.observers().held(s, v.reason)
 		}
 		held |= v.held
 		p.parts &^= v.held

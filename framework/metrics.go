@@ -21,6 +21,7 @@ const (
 // metrics measures one framework. Labels come only from the configuration (framework, source,
 // resource, step) and from fixed lists, never from objects, so their number is bounded.
 type metrics struct {
+	unobserved
 	framework string
 	events    *prometheus.CounterVec
 	seconds   [deleteEvent + 1]map[Outcome]prometheus.Observer
@@ -99,37 +100,29 @@ func wallTime(at time.Time) time.Time { return time.Now().Add(-time.Since(at)) }
 // now returns the time since the epoch.
 func (m *metrics) now() time.Duration { return time.Since(m.epoch) }
 
-// reconciled measures a reconciliation that has ended. It also ends its activity, record and span.
-func (m *metrics) reconciled(res result) {
-	r := res.reconciliation
+// ended implements observer.
+func (m *metrics) ended(e ended) {
+	if e.count.errors {
+		m.errors.Inc()
+	}
+	if e.count.conflicts {
+		m.conflicts.Inc()
+	}
+	if e.count.retries {
+		m.retries.Inc()
+	}
+	if e.count.panics {
+		m.panics.Inc()
+	}
+	r := e.reconciliation
 	if r == nil {
 		return
 	}
-	now := m.now()
-	r.activity.carryOut(nil)
-	r.recording.end(m.epoch, r.started, now)
-	observe(m.seconds[r.event][res.outcome], now-r.started, r.traceID())
-	r.endSpan(res)
+	observe(m.seconds[r.event][e.outcome], m.now()-r.started, r.traceID())
 	clock := time.Now().UnixNano()
 	m.lastRun.Store(clock)
-	if res.outcome == Succeeded {
+	if e.outcome == Succeeded {
 		m.lastGood.Store(clock)
-	}
-}
-
-// count counts the end of a reconciliation.
-func (m *metrics) count(c counts) {
-	if c.errors {
-		m.errors.Inc()
-	}
-	if c.conflicts {
-		m.conflicts.Inc()
-	}
-	if c.retries {
-		m.retries.Inc()
-	}
-	if c.panics {
-		m.panics.Inc()
 	}
 }
 
@@ -153,19 +146,19 @@ func observe(in prometheus.Observer, took time.Duration, traceID string) {
 	in.Observe(took.Seconds())
 }
 
-// observe measures one step of a resource.
-func (m *metrics) observe(info StepInfo, took time.Duration, err error, traceID string) {
-	found, ok := m.byStep.Load(info)
+// stepEnded implements observer.
+func (m *metrics) stepEnded(s *scope, e endedStep) {
+	found, ok := m.byStep.Load(e.StepInfo)
 	if !ok {
-		found, _ = m.byStep.LoadOrStore(info, &stepMetrics{
-			seconds: m.steps.WithLabelValues(m.framework, info.Resource, string(info.Step)),
-			errors:  m.stepErrs.WithLabelValues(m.framework, info.Resource, string(info.Step)),
+		found, _ = m.byStep.LoadOrStore(e.StepInfo, &stepMetrics{
+			seconds: m.steps.WithLabelValues(m.framework, e.Resource, string(e.Step)),
+			errors:  m.stepErrs.WithLabelValues(m.framework, e.Resource, string(e.Step)),
 		})
 	}
-	s := found.(*stepMetrics)
-	observe(s.seconds, took, traceID)
-	if err != nil {
-		s.errors.Inc()
+	of := found.(*stepMetrics)
+	observe(of.seconds, e.took, s.reconciliation.traceID())
+	if e.err != nil {
+		of.errors.Inc()
 	}
 }
 

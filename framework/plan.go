@@ -225,7 +225,11 @@ func (f *Framework) newPlanning(ctx context.Context, e event, key informer.Key, 
 }
 
 func newPlan(r *reconciliation) *plan.Plan {
-	return &plan.Plan{Framework: r.framework(), Event: plan.Event(r.event.String()), Object: objectOf(r.object, r.key)}
+	p := &plan.Plan{Event: plan.Event(r.event.String()), Object: objectOf(r.object, r.key)}
+	if r.in != nil {
+		p.Framework = r.in.Name()
+	}
+	return p
 }
 
 // endPlan ends a plan early.

@@ -55,21 +55,20 @@ func (f *Framework) planInstead(ctx context.Context, s subject, gone bool) resul
 	if err != nil {
 		return result{reconciliation: r, outcome: Failed, err: r.errorf("plan: %w", err)}
 	}
-	r.recording.planned(p)
 	switch p.Outcome {
 	case plan.Failed:
-		return result{reconciliation: r, outcome: Failed, err: r.errorf("plan: %w", planning.failure)}
+		return result{reconciliation: r, plan: p, outcome: Failed, err: r.errorf("plan: %w", planning.failure)}
 	case plan.Ignored:
 		f.reportedPlans.Delete(key)
-		return result{reconciliation: r, outcome: Ignored, reason: p.Reason}
+		return result{reconciliation: r, plan: p, outcome: Ignored, reason: p.Reason}
 	}
 	if err := f.reportPlan(ctx, key, obj, p); err != nil {
-		return result{reconciliation: r, outcome: Failed, err: r.errorf("report the plan: %w", err)}
+		return result{reconciliation: r, plan: p, outcome: Failed, err: r.errorf("report the plan: %w", err)}
 	}
 	if gone {
 		f.reportedPlans.Delete(key)
 	}
-	return result{reconciliation: r, outcome: Planned}
+	return result{reconciliation: r, plan: p, outcome: Planned}
 }
 
 // reportPlan reports a plan unless it is the last reported one. A first plan with nothing to do

@@ -57,6 +57,14 @@ func runWithoutFramework(ctx context.Context, e event, obj any, resources []Reso
 	return err
 }
 
+// newAlone returns the context of a reconciliation, or a plan, without a framework.
+func newAlone(ctx context.Context, e event, obj any, resources []Resource) *reconciliation {
+	r := &reconciliation{event: e, object: obj}
+	r.scopes = scopesOf(identity.From(ctx).Identity, leftToOthers(resources))
+	r.init(ctx)
+	return r
+}
+
 // handOn copies the set signals of a reconciliation to another context. from is a child of to, and
 // may carry its own signals.
 func handOn(from, to context.Context) {
@@ -105,12 +113,10 @@ func runResources(ctx context.Context, r *reconciliation, obj any, resources []R
 // runResource runs one resource, which is at that place in its set, in its own scope.
 func (r *reconciliation) runResource(ctx context.Context, place int, resource Resource, obj any) error {
 	s := r.newScope(ctx, place, resource.Name())
-	r.recording.reached(s)
 	before, asked := requeuecontext.After(r)
 	err := measureStep(s, StepInfo{s.resource, stepOf(r.event)}, nil, func(ctx context.Context) error {
 		return s.ensure(ctx, resource, obj)
 	})
-	r.recording.left(s)
 	if after, asks := requeuecontext.After(r); asks && (!asked || after < before) {
 		r.requeuedBy = s.resource
 	}
@@ -157,15 +163,16 @@ const (
 func (e event) String() string { return [...]string{"update", "delete"}[e] }
 
 // reconciliation is the context of one reconciliation. It carries the signals and the data for logs
-// and metrics. There is one for each run of each object, so rarely needed data is in its extras.
+// and metrics. There is one for each run of each object.
 type reconciliation struct {
 	signal.Scope
 
 	object any
 	key    informer.Key
-	// in is the framework. Outside a framework it is nil, and alone are the resources.
-	in    *Framework
-	alone *[]Resource
+	// in is the framework. It is nil outside a framework, and scopes are the scopes of the
+	// resources.
+	in     *Framework
+	scopes []identity.Scope
 	// set is the set that runs, or is planned.
 	set  *setPlanner
 	loop uint64
@@ -174,7 +181,7 @@ type reconciliation struct {
 	// activity is the activity of the worker. The worker's queue retries failures. It is nil
 	// without a worker.
 	activity *activity
-	// recording is nil without an Observer.
+	// recording is the record in progress. It is nil without an Observer.
 	recording *recording
 	// approval is nil unless a plan is being applied.
 	approval *approval
@@ -182,8 +189,12 @@ type reconciliation struct {
 	live confirmation
 	// failure is the error of the resources that have run, or the reason why planning failed.
 	failure error
-	made    atomic.Pointer[extras]
 	event   event
+	// author identifies the reconciliation in its writes.
+	author   informer.Author
+	handover identity.Handover
+	// secrets are the known secret values, those of an enclosing reconciliation included.
+	secrets *secretscontext.Vocabulary
 	// plans is true for a plan.
 	plans bool
 	// unfinished is set when the gate has held something that must be done before the object is
@@ -191,8 +202,6 @@ type reconciliation struct {
 	unfinished atomic.Bool
 	// requeuedBy is the resource that requested the next requeue, the earliest if several did.
 	requeuedBy string
-	// first is the scope of the first resource. Mostly there is only one resource.
-	first scope
 }
 
 // init makes r a child of parent with the signals of a reconciliation. None of them is set.
@@ -204,26 +213,33 @@ func (r *reconciliation) init(parent context.Context) {
 	if r.key.Name == "" {
 		r.key = subjectOf(r.object).key
 	}
+	if r.secrets = secretscontext.From(parent); r.secrets == nil {
+		r.secrets = &secretscontext.Vocabulary{}
+		r.secrets.Open(r.key.Namespace, r.key.Name)
+	}
+	r.author.Framework, r.author.Key = r.in, r.key
+	if r.isTraced() {
+		r.author.Span = recordedSpan(parent)
+	}
+	r.Context = r.withLogFields(parent, StepInfo{})
 	informer.MarkSecrets(r, r.object)
 }
 
 // Value implements context.Context.
 func (r *reconciliation) Value(key any) any {
 	switch key {
-	case metaKey:
-		return r.extras().log.of(r, StepInfo{}, r.Scope.Value(key))
 	case informer.AuthorKey:
 		if r.in != nil && !r.plans {
-			return &r.extras().author
+			return &r.author
 		}
 	case identity.Key:
 		if r.in != nil {
 			return &r.in.scope
 		}
 	case identity.HandoverKey:
-		return &r.extras().handover
+		return &r.handover
 	case secretscontext.Key:
-		return r.extras().secrets
+		return r.secrets
 	case liveKey{}:
 		if r.in != nil && r.in.live != nil && !r.plans {
 			return r
@@ -241,7 +257,6 @@ type scope struct {
 	place int32
 	// crud and concludes are the properties of the resource.
 	crud, concludes bool
-	log             logMeta
 }
 
 type scopeKey struct{}
@@ -252,11 +267,23 @@ func (s *scope) Value(key any) any {
 	case scopeKey{}:
 		return s
 	case identity.Key:
-		return s.reconciliation.scopeAt(s.place)
-	case metaKey:
-		return s.log.of(s.reconciliation, s.info(), s.Scope.Value(key))
+		if r := s.reconciliation; r.in != nil {
+			return &r.in.scopes[r.set][s.place]
+		}
+		return &s.reconciliation.scopes[s.place]
 	}
 	return s.Scope.Value(key)
+}
+
+// newScope returns the context of the resource at that place in its set.
+func (r *reconciliation) newScope(ctx context.Context, place int, resource string) *scope {
+	s := &scope{reconciliation: r, resource: resource, place: int32(place)}
+	step := stepOf(r.event)
+	if r.plans {
+		step = StepPlan
+	}
+	s.Init(r.withLogFields(ctx, StepInfo{resource, step}), signal.ResourceCanceled)
+	return s
 }
 
 // scopeOf returns the scope of the running resource, or nil outside a resource.
@@ -294,7 +321,7 @@ type stepper interface {
 // panic into an error. The error names resource and step.
 func runStep(ctx context.Context, middlewares []Middleware, info StepInfo, of stepper) error {
 	if s := scopeOf(ctx); s != nil {
-		ctx = s.inStep(ctx, info)
+		ctx = s.reconciliation.withLogFields(ctx, info)
 	}
 	if len(middlewares) == 0 {
 		return measureStep(ctx, info, nil, func(ctx context.Context) error { return of.do(ctx, info.Step) })
@@ -312,31 +339,23 @@ func runStep(ctx context.Context, middlewares []Middleware, info StepInfo, of st
 }
 
 // measureStep runs a step, and adds its resource and step to the error. It reports the step to the
-// metrics of the framework that runs the reconciliation, if any, and to its recording. attempts
-// counts the tries of the step; nil means one.
+// observers, if any. attempts counts the tries of the step; nil means one.
 func measureStep(ctx context.Context, info StepInfo, attempts *atomic.Int64, run func(context.Context) error) error {
-	scope := scopeOf(ctx)
-	if scope == nil || scope.reconciliation.in == nil || scope.reconciliation.plans {
+	s := scopeOf(ctx)
+	observers := s.observers()
+	if len(observers) == 0 {
 		return stepError(info, takeRequeue(ctx, run))
 	}
-	m := scope.reconciliation.in.metrics
-	activity, start := scope.reconciliation.activity, m.now()
-	outer := activity.enter(info, start)
-	ctx, span := scope.reconciliation.startStep(ctx, info)
-	err := takeRequeue(ctx, run)
-	took := m.now() - start
-	activity.enter(outer, start+took)
-	m.observe(info, took, err, scope.reconciliation.traceID())
-	if span != nil {
-		end(span, err)
+	now := s.reconciliation.in.metrics.now
+	e := endedStep{StepInfo: info, start: now(), attempts: 1}
+	observers.stepBegan(s, info, e.start)
+	e.err = stepError(info, s.reconciliation.traceStep(ctx, info, func(ctx context.Context) error {
+		return takeRequeue(ctx, run)
+	}))
+	e.took = now() - e.start
+	if attempts != nil {
+		e.attempts = int(attempts.Load())
 	}
-	err = stepError(info, err)
-	if recording := scope.reconciliation.recording; recording != nil {
-		tried := int64(1)
-		if attempts != nil {
-			tried = attempts.Load()
-		}
-		recording.step(scope, info, start, took, int(tried), err)
-	}
-	return err
+	observers.stepEnded(s, e)
+	return e.err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
+	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/internal/panics"
 )
@@ -22,6 +23,8 @@ type result struct {
 	err    error
 	// requeueAfter is the time after which the key is requeued; zero means at its next change.
 	requeueAfter time.Duration
+	// plan is the plan that replaced the reconciliation, if it was only planned.
+	plan *plan.Plan
 }
 
 // pauseAfterPanic is the pause before a retry if the code that decides on the retry has panicked: a
@@ -44,7 +47,6 @@ func (f *Framework) reconcile(ctx context.Context, e *waiting) (res result) {
 		if v := recover(); v != nil {
 			res = activityOf(ctx).broke(e.Key, panics.New(v))
 		}
-		f.metrics.reconciled(res)
 	}()
 	if f.waitsForSource(e.Key) {
 		return result{outcome: Ignored, reason: reasonBehind}
@@ -53,18 +55,17 @@ func (f *Framework) reconcile(ctx context.Context, e *waiting) (res result) {
 	if res.err != nil || res.outcome == Waiting {
 		return res
 	}
-	f.passed(e, res)
+	f.followed(e, res)
 	if f.shard != nil && !f.shard.Owns(e.Key) {
 		return result{outcome: Ignored, reason: reasonElsewhere}
 	}
 	return f.reconcileStored(ctx, e.Key)
 }
 
-// passed reports the end of a reconciliation if another one of the same key follows at once.
-func (f *Framework) passed(e *waiting, res result) {
+// followed reports the end of a reconciliation that another one of the same key follows at once.
+func (f *Framework) followed(e *waiting, res result) {
 	if res.reconciliation != nil {
-		f.metrics.reconciled(res)
-		f.observe(e.Key, res, e, 0)
+		f.observers.ended(ended{result: res, key: e.Key, why: e})
 	}
 }
 
@@ -148,7 +149,6 @@ func (f *Framework) update(ctx context.Context, s subject) result {
 // initialised context, which has the signals from InitCtx. It takes ownership of the object.
 func (f *Framework) runResourceSet(r *reconciliation, set *ResourceSet, obj any) (context.Context, result) {
 	r.object = obj
-	r.recording.begin(set)
 	r.set = &set.setPlanner
 	ctx, err := f.initCtx(r, &set.setPlanner, obj)
 	if err != nil {
@@ -210,10 +210,7 @@ func (f *Framework) newReconciliation(ctx context.Context, s subject) *reconcili
 	}
 	r.started = f.metrics.now()
 	r.live.seen, r.live.confirmed = seenOf(s.obj), s.confirmed
-	r.activity.carryOut(r)
-	if f.config.Observer != nil {
-		r.recording = &recording{of: r}
-	}
+	f.observers.began(r)
 	if f.tracer != nil {
 		ctx = f.traced(ctx, r)
 	}

@@ -79,26 +79,6 @@ type Record struct {
 	Resources []ResourceRecord `json:"resources,omitempty"`
 }
 
-// Describe completes the changes of all resources. It is called only by readers of the record,
-// because it takes longer than everything else that is recorded. It is not safe for concurrent use.
-func (r *Record) Describe() {
-	for i := range r.Resources {
-		r.Resources[i].describe()
-	}
-}
-
-// Changed reports whether there are any changes, also before Describe.
-func (r *ResourceRecord) Changed() bool { return len(r.Changes)+len(r.parts) > 0 }
-
-// Undescribed returns the approximate number of bytes that are held until Describe.
-func (r *ResourceRecord) Undescribed() int {
-	size := 0
-	for _, p := range r.parts {
-		size += p.size
-	}
-	return size
-}
-
 // ResourceRecord describes the run of one resource in a reconciliation.
 type ResourceRecord struct {
 	// Name is the name of the resource.
@@ -114,11 +94,8 @@ type ResourceRecord struct {
 	Steps []StepRecord `json:"steps,omitempty"`
 	// Changes are the changes that a CRUD resource started to apply, in order, or, if the outcome
 	// is Planned, would apply. After an error, the last part of the patch may have been applied
-	// only in part. They are complete only after Record.Describe.
+	// only in part.
 	Changes []plan.Change `json:"changes,omitempty"`
-
-	// parts are described only on request.
-	parts []undescribed
 }
 
 // StepRecord describes one step of a resource.

@@ -33,7 +33,6 @@ type records struct {
 func (r *records) Observe(record *framework.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	record.Describe()
 	r.all = append(r.all, record)
 }
 

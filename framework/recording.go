@@ -1,12 +1,9 @@
 package framework
 
 import (
-	"reflect"
 	"slices"
 	"sync"
 	"time"
-
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
@@ -14,8 +11,6 @@ import (
 	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
 	"github.com/operatorkit/operatorkit/context/updatenecessarycontext"
 	"github.com/operatorkit/operatorkit/framework/plan"
-	"github.com/operatorkit/operatorkit/informer"
-	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 // These are the reasons why an object is ignored, and why a resource does not run completely.
@@ -41,20 +36,39 @@ const (
 	reasonNoDeletion             = "the deletion is not allowed"
 )
 
-// recording is a Record while the reconciliation runs. All methods may be called on nil, and do
-// nothing then. Times are since the epoch of the framework's metrics until it ends.
+// recorder records reconciliations, and passes the records to the Observer.
+type recorder struct {
+	*Framework
+	unobserved
+}
+
+// recording is the Record of a reconciliation in progress.
 type recording struct {
 	// mu is for authors that run steps in their own goroutines, which may even outlive the
 	// reconciliation.
 	mu sync.Mutex
-	// of is the running reconciliation, and nil once it has ended.
-	of     *reconciliation
+	// ended is true when it is too late for more.
+	ended  bool
 	record Record
 }
 
-// begin records the resources that will run.
-func (r *recording) begin(set *ResourceSet) {
-	if r == nil {
+// began implements observer.
+func (recorder) began(r *reconciliation) { r.recording = &recording{} }
+
+// change changes the record of the running resource.
+func (recorder) change(s *scope, change func(of *ResourceRecord)) {
+	r := s.reconciliation.recording
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.begin(s.reconciliation.set)
+	if !r.ended && int(s.place) < len(r.record.Resources) {
+		change(&r.record.Resources[s.place])
+	}
+}
+
+// begin records the resources that are to run, once they are known.
+func (r *recording) begin(set *setPlanner) {
+	if set == nil || r.record.Resources != nil {
 		return
 	}
 	r.record.ResourceSet = set.name
@@ -65,7 +79,7 @@ func (r *recording) begin(set *ResourceSet) {
 
 // planned records a plan that replaces a reconciliation.
 func (r *recording) planned(p *plan.Plan) {
-	if r == nil {
+	if p == nil {
 		return
 	}
 	r.record.ResourceSet = p.ResourceSet
@@ -76,93 +90,58 @@ func (r *recording) planned(p *plan.Plan) {
 	}
 }
 
-// lock returns the record of a resource, which is the caller's until unlock. It is nil when it is
-// too late.
-func (r *recording) lock(s *scope) *ResourceRecord {
-	r.mu.Lock()
-	if r.of != s.reconciliation || int(s.place) >= len(r.record.Resources) {
-		return nil
-	}
-	return &r.record.Resources[s.place]
+// isWhole reports whether a step is the whole resource of a scope.
+func (s *scope) isWhole(info StepInfo) bool {
+	return info.Resource == s.resource && (info.Step == StepEnsureCreated || info.Step == StepEnsureDeleted)
 }
 
-func (r *recording) unlock() { r.mu.Unlock() }
-
-// reached records that a resource starts.
-func (r *recording) reached(s *scope) {
-	if r == nil {
-		return
-	}
-	defer r.unlock()
-	if of := r.lock(s); of != nil {
-		of.Skipped = ""
+// stepBegan implements observer.
+func (r recorder) stepBegan(s *scope, info StepInfo, _ time.Duration) {
+	if s.isWhole(info) {
+		r.change(s, func(of *ResourceRecord) { of.Skipped = "" })
 	}
 }
 
-// left records the end of a resource.
-func (r *recording) left(s *scope) {
-	if r == nil {
-		return
-	}
-	why := ""
-	switch {
-	case resourcecanceledcontext.IsCanceled(s):
-		why = reasonResourceCanceled
-	case reconciliationcanceledcontext.IsCanceled(s):
-		why = reasonReconciliationCanceled
-	default:
-		return
-	}
-	defer r.unlock()
-	if of := r.lock(s); of != nil && of.Error == "" && of.Skipped == "" {
-		of.Skipped = why
-	}
+// held implements observer.
+func (r recorder) held(s *scope, reason string) {
+	r.change(s, func(of *ResourceRecord) { of.Skipped = reason })
 }
 
-// skipped records why a part of a patch is not applied.
-func (r *recording) skipped(s *scope, why string) {
-	if r == nil {
-		return
-	}
-	defer r.unlock()
-	if of := r.lock(s); of != nil {
-		of.Skipped = why
-	}
-}
-
-// step records a step that has ended. The outermost step of a resource is recorded as the resource
-// itself.
-func (r *recording) step(s *scope, info StepInfo, start, took time.Duration, attempts int, err error) {
-	defer r.unlock()
-	of := r.lock(s)
-	if of == nil {
-		return
-	}
-	if info.Resource == s.resource && (info.Step == StepEnsureCreated || info.Step == StepEnsureDeleted) {
-		of.Start, of.Duration = start, took
-		if err != nil {
-			of.Error = err.Error()
+// stepEnded implements observer.
+func (r recorder) stepEnded(s *scope, e endedStep) {
+	r.change(s, func(of *ResourceRecord) {
+		if s.isWhole(e.StepInfo) {
+			of.end(s, e)
+			return
 		}
-		return
-	}
-	step := StepRecord{Step: info.Step, Start: start, Duration: took, Failed: err != nil}
-	if info.Resource != s.resource {
-		step.Resource = info.Resource
-	}
-	if attempts > 1 {
-		step.Attempts = attempts
-	}
-	of.Steps = append(of.Steps, step)
+		step := StepRecord{Step: e.Step, Start: e.start, Duration: e.took, Failed: e.err != nil}
+		if e.Resource != s.resource {
+			step.Resource = e.Resource
+		}
+		if e.attempts > 1 {
+			step.Attempts = e.attempts
+		}
+		of.Steps = append(of.Steps, step)
+	})
 }
 
-// end converts the times of the record to wall time.
-func (r *recording) end(epoch time.Time, start, now time.Duration) {
-	if r == nil {
-		return
+// end records the end of a resource.
+func (r *ResourceRecord) end(s *scope, e endedStep) {
+	r.Start, r.Duration = e.start, e.took
+	switch {
+	case e.err != nil:
+		r.Error = e.err.Error()
+	case r.Skipped != "":
+	case resourcecanceledcontext.IsCanceled(s):
+		r.Skipped = reasonResourceCanceled
+	case reconciliationcanceledcontext.IsCanceled(s):
+		r.Skipped = reasonReconciliationCanceled
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.of = nil
+}
+
+// end completes the record, and converts its times to wall time.
+func (r *recording) end(epoch time.Time, start, now time.Duration) {
+	r.ended = true
 	r.record.Started, r.record.Duration = wallTime(epoch.Add(start)), now-start
 	for i := range r.record.Resources {
 		of := &r.record.Resources[i]
@@ -176,45 +155,44 @@ func (r *recording) end(epoch time.Time, start, now time.Duration) {
 	}
 }
 
-// observe passes the record of a reconciliation that has ended to the observer. next is the time
-// after which the object is requeued; 0 is never.
-func (f *Framework) observe(key informer.Key, res result, why *waiting, next time.Duration) {
-	if f.config.Observer == nil {
-		return
+// ended implements observer.
+func (r recorder) ended(e ended) {
+	record := r.recordOf(e)
+	record.Framework, record.Key = r.Name(), e.key
+	record.Outcome, record.Reason = e.outcome, e.reason
+	if e.err != nil {
+		record.Error = e.err.Error()
 	}
-	record := f.recordOf(key, res)
-	record.Framework, record.Key = f.Name(), key
-	record.Outcome, record.Reason = res.outcome, res.reason
-	if res.err != nil {
-		record.Error = res.err.Error()
+	if e.next > 0 {
+		record.NextTry = time.Now().Add(e.next)
 	}
-	if next > 0 {
-		record.NextTry = time.Now().Add(next)
-	}
-	if why != nil {
-		record.Queued, record.TriggerCount = wallTime(why.Since), why.Count
-		for _, because := range why.Why {
+	if e.why != nil {
+		record.Queued, record.TriggerCount = wallTime(e.why.Since), e.why.Count
+		for _, because := range e.why.Why {
 			record.Triggers = append(record.Triggers, because.Trigger)
 		}
 	}
-	if res.reconciliation != nil {
-		res.reconciliation.scrubRecord(record)
+	if e.reconciliation != nil {
+		e.reconciliation.scrubRecord(record)
 	}
-	if err := panics.Recovered(func() error { f.config.Observer.Observe(record); return nil }); err != nil {
-		f.panicked("tell the observer", err, "object", keyString(key))
-	}
+	r.guard("tell the observer", func() { r.config.Observer.Observe(record) }, "object", keyString(e.key))
 }
 
 // recordOf returns the record. It is almost empty without an object to reconcile.
-func (f *Framework) recordOf(key informer.Key, res result) *Record {
-	r := res.reconciliation
-	if r == nil || r.recording == nil {
-		return &Record{Object: plan.Object{Namespace: key.Namespace, Name: key.Name}, Started: time.Now()}
+func (r recorder) recordOf(e ended) *Record {
+	of := e.reconciliation
+	if of == nil {
+		return &Record{Object: plan.Object{Namespace: e.key.Namespace, Name: e.key.Name}, Started: time.Now()}
 	}
-	record := &r.recording.record
-	record.Object, record.Event, record.Loop = objectOf(r.object, key), plan.Event(r.event.String()), r.loop
-	record.TraceID = r.traceID()
-	record.Signals = signalsOf(r)
+	of.recording.mu.Lock()
+	defer of.recording.mu.Unlock()
+	of.recording.begin(of.set)
+	of.recording.planned(e.plan)
+	of.recording.end(r.metrics.epoch, of.started, r.metrics.now())
+	record := &of.recording.record
+	record.Object, record.Event, record.Loop = objectOf(of.object, e.key), plan.Event(of.event.String()), of.loop
+	record.TraceID = of.traceID()
+	record.Signals = signalsOf(of)
 	return record
 }
 
@@ -239,103 +217,8 @@ func signalsOf(r *reconciliation) []string {
 	return slices.Clip(signals)
 }
 
-// maxUndescribed is the maximum size in bytes of a part of a patch that is kept undescribed. The
-// description of a larger one is smaller, after it was cut.
-const maxUndescribed = 32 << 10
-
-// undescribed is a part of a patch that is not described yet, or that was described because it
-// could not be copied.
-type undescribed struct {
-	action        plan.Action
-	part, current any
-	// size is the approximate number of bytes of these.
-	size    int
-	changes []plan.Change
-}
-
-// recordChanges records a part that a CRUD resource is about to apply. It keeps a copy, because
-// applying may change the part.
-func recordChanges(s *scope, action plan.Action, part, current any) {
-	if s == nil || s.reconciliation.recording == nil {
-		return
-	}
-	u, ok := copyPart(action, part, current)
-	if !ok {
-		u = undescribed{changes: plan.Describe(action, part, current)}
-	}
-	r := s.reconciliation.recording
-	defer r.unlock()
-	switch of := r.lock(s); {
-	case of == nil:
-	case !ok && len(of.parts) == 0:
-		of.Changes = append(of.Changes, u.changes...)
-	default:
-		of.parts = append(of.parts, u)
-	}
-}
-
-// describe describes all parts.
-func (r *ResourceRecord) describe() {
-	for _, u := range r.parts {
-		if u.part != nil {
-			u.changes = plan.Describe(u.action, u.part, u.current)
-		}
-		r.Changes = append(r.Changes, u.changes...)
-	}
-	r.parts = nil
-}
-
-// copyPart copies a part of a patch, and the current state if the description needs it. It copies
-// only objects of known size.
-func copyPart(action plan.Action, part, current any) (undescribed, bool) {
-	u := undescribed{action: action}
-	if part == nil || !u.copyAny(&u.part, part) {
-		return u, false
-	}
-	if action == plan.Update && current != nil && !u.copyAny(&u.current, current) {
-		return u, false
-	}
-	return u, true
-}
-
-// copyAny copies an object, or a list of objects, and reports whether it did.
-func (u *undescribed) copyAny(into *any, v any) bool {
-	if object, ok := v.(sized); ok {
-		return u.copyObject(into, object)
-	}
-	list := reflect.ValueOf(v)
-	if list.Kind() != reflect.Slice || list.Type().NumMethod() > 0 {
-		return false
-	}
-	copies := make([]any, list.Len())
-	for i := range copies {
-		object, ok := list.Index(i).Interface().(sized)
-		if !ok || !u.copyObject(&copies[i], object) {
-			return false
-		}
-	}
-	*into = copies
-	return true
-}
-
-func (u *undescribed) copyObject(into *any, object sized) bool {
-	if isNil(object) {
-		*into = object
-		return true
-	}
-	u.size += object.Size()
-	if u.size > maxUndescribed {
-		return false
-	}
-	// The copy of a type that embeds another one may have the embedded type, which describes itself
-	// differently.
-	copied := object.DeepCopyObject()
-	*into = copied
-	return reflect.TypeOf(copied) == reflect.TypeOf(object)
-}
-
-// sized is implemented by the objects of Kubernetes' own types.
-type sized interface {
-	runtime.Object
-	Size() int
+// applying implements observer.
+func (r recorder) applying(s *scope, action plan.Action, part, current any) {
+	changes := plan.Describe(action, part, current)
+	r.change(s, func(of *ResourceRecord) { of.Changes = append(of.Changes, changes...) })
 }

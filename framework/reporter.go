@@ -3,7 +3,9 @@ package framework
 import (
 	"context"
 	"errors"
+	"fmt"
 	"hash/maphash"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -57,6 +59,51 @@ func (r *reporter) failed(key informer.Key, obj any, err error) {
 	cause := maphash.String(r.seed, message)
 	if before, known := r.causes.Set(key, cause); !known || before != cause {
 		record(corev1.EventTypeWarning, reasonOf(err), message)
+	}
+}
+
+// failureReports reports the errors of reconciliations by log messages and events.
+type failureReports struct {
+	*Framework
+	unobserved
+}
+
+func (f failureReports) ended(e ended) {
+	err := e.err
+	switch {
+	case err == nil:
+		f.reporter.recovered(e.key)
+		return
+	case !e.tell:
+		return
+	case e.conflicts > 0:
+		err = fmt.Errorf("%w (%d times in a row or more: metadata.managedFields of the object says who else writes it)",
+			err, reportedConflicts)
+	}
+	fields := []any{"error", err.Error()}
+	if e.reconciliation != nil {
+		fields = append(fields, e.reconciliation.logFields()...)
+		fields = append(fields, "loop", e.reconciliation.loop)
+		if id := e.reconciliation.traceID(); id != "" {
+			fields = append(fields, "trace_id", id)
+		}
+	} else {
+		fields = append(fields, "object", keyString(e.key))
+	}
+	var step *StepError
+	if errors.As(err, &step) {
+		fields = append(fields, "resource", step.Resource, "step", string(step.Step))
+	}
+	if stack := stackOf(err); stack != "" {
+		fields = append(fields, "stack", stack)
+	}
+	retry := "at the next change"
+	if e.next > 0 {
+		retry = e.next.Round(time.Millisecond).String()
+	}
+	f.log("error", "reconciliation failed", append(fields, "retry", retry)...)
+	if e.reconciliation != nil {
+		f.reporter.failed(e.key, e.reconciliation.object, err)
 	}
 }
 

@@ -16,16 +16,16 @@ import (
 // shown returns changes without the known secret values of the reconciliation. It is called after
 // all resources have run, because a later one may reveal that an earlier one shows a secret.
 func (r *reconciliation) shown(changes []plan.Change) []plan.Change {
-	if len(changes) == 0 || !r.knowsSecrets() {
+	if len(changes) == 0 || r.secrets.Empty() {
 		return changes
 	}
-	return plan.Scrub(changes, r.extras().secrets.Scrub)
+	return plan.Scrub(changes, r.secrets.Scrub)
 }
 
 // scrubPlan removes the secret values from a complete plan. Its errors have none: nothing is
 // planned after an error.
 func (r *reconciliation) scrubPlan(p *plan.Plan) {
-	if !r.knowsSecrets() {
+	if r.secrets.Empty() {
 		return
 	}
 	for i := range p.Resources {
@@ -33,23 +33,20 @@ func (r *reconciliation) scrubPlan(p *plan.Plan) {
 		of.Changes = r.shown(of.Changes)
 		of.Notes = slices.Clone(of.Notes) // the given notes are their author's
 		for j, note := range of.Notes {
-			of.Notes[j] = r.extras().secrets.Scrub(note)
+			of.Notes[j] = r.secrets.Scrub(note)
 		}
 	}
 }
 
-// scrubRecord removes the secret values from the record of a reconciliation that has ended. It must
-// describe the changes now, because the values are forgotten soon.
+// scrubRecord removes the secret values from the record of a reconciliation that has ended.
 func (r *reconciliation) scrubRecord(record *Record) {
-	if !r.knowsSecrets() {
+	if r.secrets.Empty() {
 		return
 	}
-	secrets := r.extras().secrets
-	record.Error = secrets.Scrub(record.Error)
-	record.Describe()
+	record.Error = r.secrets.Scrub(record.Error)
 	for i := range record.Resources {
 		of := &record.Resources[i]
-		of.Error, of.Changes = secrets.Scrub(of.Error), r.shown(of.Changes)
+		of.Error, of.Changes = r.secrets.Scrub(of.Error), r.shown(of.Changes)
 	}
 }
 
@@ -79,7 +76,7 @@ func Logger(ctx context.Context, logger micrologger.Logger) micrologger.Logger {
 	if s == nil {
 		return logger
 	}
-	return &scrubbingLogger{base: logger.WithIncreasedCallerDepth(), secrets: s.reconciliation.extras().secrets}
+	return &scrubbingLogger{base: logger.WithIncreasedCallerDepth(), secrets: s.reconciliation.secrets}
 }
 
 // scrubbingLogger removes secret values from its messages.

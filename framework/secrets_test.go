@@ -32,7 +32,6 @@ type shownRecords struct {
 }
 
 func (r *shownRecords) Observe(record *framework.Record) {
-	record.Describe()
 	b, err := json.Marshal(record)
 	if err != nil {
 		panic(err)

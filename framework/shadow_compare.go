@@ -128,16 +128,21 @@ func newShadows(config Config) *shadows.Comparisons {
 	return shadows.New(sets)
 }
 
-// compareShadowsLater decides how a reconciliation affects the comparisons with shadows. One that
+// shadowRequests decides how a reconciliation affects the comparisons with shadows. One that
 // brought an object up to date, or planned it in plan mode, is followed by a comparison. An object
 // that is no longer handled has none.
-func (f *Framework) compareShadowsLater(key informer.Key, res result) {
-	switch r := res.reconciliation; {
-	case f.shadows == nil || r == nil || res.err != nil:
-	case r.event == updateEvent && (res.outcome == Succeeded || res.outcome == Planned):
-		f.shadows.Add(key)
-	case r.event == deleteEvent || res.outcome == Ignored:
-		f.shadows.Forget(key)
+type shadowRequests struct {
+	shadows *shadows.Comparisons
+	unobserved
+}
+
+func (s shadowRequests) ended(e ended) {
+	switch r := e.reconciliation; {
+	case r == nil || e.err != nil:
+	case r.event == updateEvent && (e.outcome == Succeeded || e.outcome == Planned):
+		s.shadows.Add(e.key)
+	case r.event == deleteEvent || e.outcome == Ignored:
+		s.shadows.Forget(e.key)
 	}
 }
 

@@ -62,7 +62,7 @@ func (r *reconciliation) span() *trace.SpanContext {
 	if !r.isTraced() {
 		return nil
 	}
-	return r.extras().author.Span
+	return r.author.Span
 }
 
 // traceID returns the ID of the trace of the reconciliation. It is empty without a trace.
@@ -81,9 +81,12 @@ func recordedSpan(ctx context.Context) *trace.SpanContext {
 	return nil
 }
 
-// endSpan ends the span of the reconciliation with its result. Its causes may have become known
-// only meanwhile.
-func (r *reconciliation) endSpan(res result) {
+// spans ends the spans of reconciliations.
+type spans struct{ unobserved }
+
+// ended implements observer. The causes of a reconciliation may have become known only meanwhile.
+func (spans) ended(e ended) {
+	r := e.reconciliation
 	if !r.isTraced() {
 		return
 	}
@@ -91,27 +94,29 @@ func (r *reconciliation) endSpan(res result) {
 	if why, _ := r.reason(); why != nil && span.IsRecording() {
 		link(span, why)
 	}
-	span.SetAttributes(attribute.String("operatorkit.result", string(res.outcome)))
-	if res.reason != "" {
-		span.SetAttributes(attribute.String("operatorkit.reason", res.reason))
+	span.SetAttributes(attribute.String("operatorkit.result", string(e.outcome)))
+	if e.reason != "" {
+		span.SetAttributes(attribute.String("operatorkit.reason", e.reason))
 	}
-	end(span, res.err)
+	endSpan(span, e.err)
 }
 
-// startStep starts the span of a step if the span of its reconciliation is recorded. Otherwise the
-// span is nil.
-func (r *reconciliation) startStep(ctx context.Context, info StepInfo) (context.Context, trace.Span) {
+// traceStep runs a step, with a span if the span of the reconciliation is recorded.
+func (r *reconciliation) traceStep(ctx context.Context, info StepInfo, run func(context.Context) error) error {
 	if r.span() == nil {
-		return ctx, nil
+		return run(ctx)
 	}
-	return r.in.tracer.Start(ctx, info.Resource+" "+string(info.Step), trace.WithAttributes(
+	ctx, span := r.in.tracer.Start(ctx, info.Resource+" "+string(info.Step), trace.WithAttributes(
 		attribute.String("operatorkit.resource", info.Resource),
 		attribute.String("operatorkit.step", string(info.Step)),
 	))
+	err := run(ctx)
+	endSpan(span, err)
+	return err
 }
 
-// end ends a span. Errors are the same as in logs, without the known values of Secrets.
-func end(span trace.Span, err error) {
+// endSpan ends a span. Errors are the same as in logs, without the known values of Secrets.
+func endSpan(span trace.Span, err error) {
 	if err != nil {
 		span.SetStatus(codes.Error, err.Error())
 	}

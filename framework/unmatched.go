@@ -35,12 +35,17 @@ func (u *unmatched) count() (objects, withFinalizer int) {
 	return objects, withFinalizer
 }
 
-// noteMatch reports an object that no resource set handles, once, by an event on the object.
-func (f *Framework) noteMatch(key informer.Key, res result) {
-	r := res.reconciliation
-	unmatched := r != nil && (res.reason == reasonNoResourceSet || IsNoResourceSet(res.err))
+// unmatchedReports reports objects that no resource set handles, once, by an event on the object.
+type unmatchedReports struct {
+	*Framework
+	unobserved
+}
+
+func (f unmatchedReports) ended(e ended) {
+	r := e.reconciliation
+	unmatched := r != nil && (e.reason == reasonNoResourceSet || IsNoResourceSet(e.err))
 	finalizer := unmatched && f.hasFinalizer(r.object)
-	if !f.unmatched.note(key, !unmatched, finalizer) || res.err != nil {
+	if !f.unmatched.note(e.key, !unmatched, finalizer) || e.err != nil {
 		return
 	}
 	record := f.reporter.recordOn(r.object)

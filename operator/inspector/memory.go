@@ -27,9 +27,6 @@ type memory struct {
 	calm, failing list.List
 	bytes         int
 	version       uint64
-
-	// describing is held by those who describe records, one at a time. It goes before mu.
-	describing sync.Mutex
 }
 
 // objectID names an object among those of all frameworks.
@@ -54,8 +51,8 @@ type history struct {
 	seen uint64
 }
 
-// entry is a reconciliation, and those like it right before in which nothing happened either. Only what describing a record
-// completes is changed once it is in a history.
+// entry is a reconciliation, and those like it right before in which nothing happened either. It is immutable once it is in
+// a history.
 type entry struct {
 	record *framework.Record
 	// object is the object as the last record knew it that did.
@@ -63,8 +60,6 @@ type entry struct {
 	// failure says since when it fails.
 	failure failure
 	bytes   int
-	// described tells whether the changes of the record are complete. Nobody reads them before.
-	described bool
 	// quiet tells that nothing happened: all was as it should be.
 	quiet bool
 	// repeats is how many reconciliations before this one it stands for, the first of which began at first.
@@ -84,11 +79,7 @@ func newMemory(c Config) *memory {
 
 // add keeps a record.
 func (m *memory) add(r *framework.Record) {
-	e := &entry{record: r, quiet: isQuiet(r), described: !canWait(r)}
-	if e.described {
-		r.Describe()
-	}
-	e.bytes = trim(r)
+	e := &entry{record: r, quiet: isQuiet(r), bytes: trim(r)}
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,25 +128,6 @@ func (m *memory) versionOf(id objectID) uint64 {
 		return h.version.Load()
 	}
 	return 0
-}
-
-// describe puts into words what was changed in a reconciliation.
-func (m *memory) describe(h *history, e *entry) {
-	m.describing.Lock()
-	defer m.describing.Unlock()
-	if e.described {
-		return
-	}
-	e.record.Describe()
-	size := trimResources(e.record)
-	e.described = true
-
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if h.in != nil && slices.Contains(h.entries, e) {
-		m.grow(h, size-e.bytes)
-	}
-	e.bytes = size
 }
 
 func (m *memory) grow(h *history, bytes int) {
@@ -226,25 +198,13 @@ func (m *memory) forgetOldest() {
 	m.bytes -= h.bytes
 }
 
-// canWait tells whether the changes of a record are all to be described when somebody wants to read them.
-func canWait(r *framework.Record) bool {
-	waits := false
-	for i := range r.Resources {
-		if len(r.Resources[i].Changes) > 0 {
-			return false
-		}
-		waits = waits || r.Resources[i].Changed()
-	}
-	return waits
-}
-
 // isQuiet tells whether a reconciliation found everything as it should be.
 func isQuiet(r *framework.Record) bool {
 	if r.Outcome != framework.Succeeded || r.Event != plan.UpdateEvent || len(r.Signals) > 0 {
 		return false
 	}
 	for i := range r.Resources {
-		if of := &r.Resources[i]; of.Changed() || of.Skipped != "" || of.Error != "" {
+		if of := &r.Resources[i]; len(of.Changes) > 0 || of.Skipped != "" || of.Error != "" {
 			return false
 		}
 	}

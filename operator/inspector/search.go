@@ -269,7 +269,6 @@ func (i *Inspector) find(ctx context.Context, id objectID) (Object, bool) {
 	entries := i.memory.show(h)
 	o.Object = entries[len(entries)-1].object
 	for _, e := range slices.Backward(entries) {
-		i.memory.describe(h, e)
 		o.Reconciliations = append(o.Reconciliations, Reconciliation{Record: e.record, Repeats: e.repeats, RepeatedSince: e.first})
 	}
 	return o, true

@@ -35,11 +35,6 @@ const (
 // what is cut is replaced.
 func trim(r *framework.Record) int {
 	r.Error = cut.Text(r.Error, maxText)
-	return trimResources(r)
-}
-
-// trimResources is trim for what resources did.
-func trimResources(r *framework.Record) int {
 	for i := range r.Resources {
 		of := &r.Resources[i]
 		of.Error = partOf(r.Error, cut.Text(of.Error, maxText))
@@ -155,7 +150,7 @@ func sizeOf(r *framework.Record) int {
 	}
 	for i := range r.Resources {
 		of := &r.Resources[i]
-		n += resourceBytes + of.Undescribed() + stepBytes*len(of.Steps)
+		n += resourceBytes + stepBytes*len(of.Steps)
 		if !strings.Contains(r.Error, of.Error) {
 			n += len(of.Error)
 		}

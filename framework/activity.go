@@ -206,10 +206,10 @@ func (a *activity) read(now time.Duration) (Activity, bool) {
 // BeginWait does nothing.
 func BeginWait(ctx context.Context, limit time.Duration) (end func()) {
 	s, worker := scopeOf(ctx), activityOf(ctx)
-	if s == nil || worker == nil || s.reconciliation.in == nil {
+	if s == nil || worker == nil || s.reconciliation.framework == nil {
 		return func() {}
 	}
-	now := s.reconciliation.in.metrics.now
+	now := s.reconciliation.framework.metrics.now
 	worker.wait(now() + limit)
 	return sync.OnceFunc(func() { worker.resume(now()) })
 }

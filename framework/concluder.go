@@ -57,9 +57,9 @@ func ConclusionOf(ctx context.Context) Conclusion {
 	}
 	r := s.reconciliation
 	c := Conclusion{Outcome: Succeeded, Err: r.failure, Deleting: r.event == deleteEvent}
-	if r.in != nil {
-		before, _ := r.in.failures.Get(r.key)
-		c.Lasting = before.conflicts+1 >= reportedConflicts
+	if r.framework != nil {
+		before, _ := r.framework.failures.Get(r.key)
+		c.Lasting = lasting(before.conflicts + 1)
 	}
 	switch {
 	case c.Err != nil:

@@ -142,7 +142,7 @@ func (r *TypedCRUDResource[O, S]) ensure(ctx context.Context, obj any, event Ste
 	}
 	switch on, err := proceed(ctx); {
 	case err != nil:
-		return both(fault, stepError(StepInfo{r.Name(), event}, err))
+		return joinPartial(fault, stepError(StepInfo{r.Name(), event}, err))
 	case !on:
 		patch = nil
 	}
@@ -156,9 +156,9 @@ func (r *TypedCRUDResource[O, S]) ensure(ctx context.Context, obj any, event Ste
 		describe: changes,
 	})
 	if err != nil {
-		return both(fault, err)
+		return joinPartial(fault, err)
 	}
-	return both(fault, r.apply(ctx, o, states.current, patch.without(held)))
+	return joinPartial(fault, r.apply(ctx, o, states.current, patch.without(held)))
 }
 
 // typed returns the object as the type that the resource expects.
@@ -181,7 +181,7 @@ func (r *TypedCRUDResource[O, S]) apply(ctx context.Context, obj O, current S, p
 	}
 	if change, ok := patch.UpdateChange(); ok {
 		part := applied[S]{StepApplyUpdateChange, plan.Update, current, change}
-		fault = both(fault, r.applyPart(ctx, obj, part, r.ApplyUpdateChange))
+		fault = joinPartial(fault, r.applyPart(ctx, obj, part, r.ApplyUpdateChange))
 	}
 	if fault != nil {
 		return fault
@@ -193,8 +193,8 @@ func (r *TypedCRUDResource[O, S]) apply(ctx context.Context, obj O, current S, p
 	return nil
 }
 
-// both joins two errors as Partial; either may be nil.
-func both(fault, other error) error {
+// joinPartial joins two errors as Partial; either may be nil.
+func joinPartial(fault, other error) error {
 	switch {
 	case fault == nil:
 		return other

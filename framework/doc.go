@@ -42,7 +42,7 @@
 // The path of a key, from an event to the next attempt, in reading order:
 //
 //	framework.go       events of the sources, and the workers
-//	internal/queue     waiting keys, and retries
+//	internal/queue     waiting keys, and retries (framework/internal/queue)
 //	reconcile.go       which object is reconciled, and how
 //	deletion.go        finalizers, and objects that are being deleted, or gone
 //	resourceset.go     which resources run
@@ -56,28 +56,36 @@
 // feed the queue, and driven.go is for callers with their own queue. The path reports what happens
 // to the observers (observers.go): metrics.go, tracing.go, activity.go (what the workers do),
 // reporter.go (log messages and events about errors), unmatched.go, shadow_compare.go and
-// recording.go. None of them affects a reconciliation.
+// recording.go. No observer decides anything in a reconciliation.
 //
 //	where is                               see
 //
-//	a conflict handled                     decide and IsConflict in ending.go; every in
-//	                                       errortree.go looks into joined errors
+//	a conflict handled                     decide and isConflict in ending.go; consistsOf in
+//	                                       errortree.go looks into joined errors;
+//	                                       failureReports.ended in reporter.go logs it.
+//	                                       asConflict in driven.go makes one for callers with
+//	                                       their own queue
 //	the finalizer added                    ensureFinalizer in deletion.go, called by update in
 //	                                       reconcile.go
-//	the finalizer removed                  callers of removeFinalizers in deletion.go:
-//	                                       finishDeletion (processed),
-//	                                       reconcileMissing (not selected),
-//	                                       ensureFinalizer (former names); and update in
-//	                                       reconcile.go (no resource set)
+//	the finalizer removed                  removeFinalizers in deletion.go, for finishDeletion
+//	                                       (processed), reconcileMissing (not selected),
+//	                                       ensureFinalizer (former names), and update in
+//	                                       reconcile.go (just added, but the newer object has no
+//	                                       resource set)
 //	an own write recognised                result.caused in informer/ownwrites.go, called by
 //	                                       Event.Wake there, and that by enqueue in framework.go
 //	an object requeued                     schedule in ending.go
-//	the reason of a requeue made           triggers.go; recorder.ended in recording.go
-//	                                       records it
+//	the reason of a requeue made           byRequest in triggers.go, for schedule in ending.go;
+//	                                       byEvent there, for enqueue in framework.go
+//	the reason of a requeue shown          recorder.ended in recording.go: Record.Triggers
 //	a change held or denied                gate in gate.go, called in crud.go and process.go. The
 //	                                       policies are signalPolicy, requiredPolicy and livePolicy
 //	                                       there, approval in planapply.go, and the fence of package
-//	                                       operator. Cancelled resources: proceed in process.go
+//	                                       operator
+//	a change dropped                       proceed in process.go (a cancelled resource); after a
+//	                                       Partial error patch in computation.go and apply in
+//	                                       crud.go (deletions); reconcileSubject in reconcile.go
+//	                                       (objects that are only planned)
 //	a live read before a deletion          livePolicy in gate.go, and confirm in live.go
 //
 // # Promises

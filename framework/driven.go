@@ -50,7 +50,7 @@ func (f *Framework) reconcileDriven(ctx context.Context, s subject) result {
 	case f.onlyPlanned(s.obj):
 		return f.planInstead(ctx, s, false)
 	case f.begun.Load() && f.takeover.isBehind(s.key, s.obj, true):
-		return result{reason: reasonOutdated}
+		return result{outdated: true}
 	}
 	f.reportedPlans.Delete(s.key)
 	s.obj = informer.Copy(s.obj)
@@ -63,8 +63,8 @@ func (f *Framework) reconcileDriven(ctx context.Context, s subject) result {
 // asConflict turns a result after which the reconciliation must restart into a conflict, for
 // callers that retry by themselves.
 func (f *Framework) asConflict(s subject, res result) result {
-	if res.reason == reasonReplaced || res.reason == reasonOutdated {
-		res.outcome, res.reason = Failed, ""
+	if res.outdated {
+		res.outcome, res.reason, res.outdated = Failed, "", false
 		res.err = apierrors.NewConflict(schema.GroupResource{Resource: f.source.Name()}, keyString(s.key), ErrOutdated)
 	}
 	return res

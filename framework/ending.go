@@ -16,6 +16,9 @@ import (
 // shorter series is normal: the next try usually succeeds.
 const reportedConflicts = 5
 
+// lasting reports whether a series of consecutive conflicts is reported.
+func lasting(conflicts int) bool { return conflicts >= reportedConflicts }
+
 // ending is the end of a reconciliation, as far as it matters for the next one.
 type ending struct {
 	outcome Outcome
@@ -83,11 +86,11 @@ func decide(e ending) decision {
 		d.again, d.pause, d.count.retries = atNextChange, 0, false
 	case IsConflict(e.err):
 		d.conflicts = e.conflicts + 1
-		d.tell = d.conflicts >= reportedConflicts
+		d.tell = lasting(d.conflicts)
 		d.count = counts{conflicts: true}
-	case every(e.err, isTerminatingNamespace):
+	case consistsOf(e.err, isTerminatingNamespace):
 		d.again, d.pause, d.tell, d.count = afterPause, terminatingPause, false, counts{}
-	case every(e.err, isRetryAfter) && errors.As(e.err, &later):
+	case consistsOf(e.err, isRetryAfter) && errors.As(e.err, &later):
 		d.again, d.pause, d.tell = afterPause, later.After, false
 		d.count.errors = false
 	}
@@ -111,7 +114,7 @@ func suggestedPause(err error) (pause time.Duration) {
 // several objects had changed since they were read. The reconciliation is then retried after its
 // backoff, and only the fifth and later consecutive conflicts are logged. A field that another
 // manager holds does not count as a conflict.
-func IsConflict(err error) bool { return every(err, isConflict) }
+func IsConflict(err error) bool { return consistsOf(err, isConflict) }
 
 // isConflict reports whether an error says that an object has changed meanwhile. A field that
 // another manager holds does not count: the next try would fail as well.
@@ -132,7 +135,7 @@ func isTerminatingNamespace(err error) bool {
 }
 
 func isRetryAfter(err error) bool {
-	_, ok := err.(*RetryAfterError) //nolint:errorlint // every looks into what is wrapped
+	_, ok := err.(*RetryAfterError) //nolint:errorlint // consistsOf looks into wrapped errors
 	return ok
 }
 
@@ -141,24 +144,25 @@ func (f *Framework) conclude(ctx context.Context, key informer.Key, res result, 
 	res.err = advised(res.err)
 	before, _ := f.failures.Get(key)
 	d := decide(ending{res.outcome, res.err, ctx.Err() != nil, res.requeueAfter, before.conflicts})
-	next := f.schedule(key, d, res.reconciliation.requester())
+	next := f.schedule(key, d, res.reconciliation)
 	f.failures.note(key, res.err, d)
 	f.observers.ended(ended{result: res, decision: d, key: key, why: why, next: next})
 }
 
-// schedule requeues a key as decided, because of a reconciliation, and returns the time until then;
-// 0 is not before the next change.
-func (f *Framework) schedule(key informer.Key, d decision, by requester) (next time.Duration) {
+// schedule requeues a key as decided, because of the reconciliation r, if any, and returns the time
+// until then; 0 is not before the next change.
+func (f *Framework) schedule(key informer.Key, d decision, r *reconciliation) (next time.Duration) {
+	retry := byRequest(CauseRetry, r)
 	if d.ask > 0 {
-		next = f.retries.Ask(key, d.ask, by)
+		next = f.retries.Ask(key, d.ask, byRequest(CauseRequeue, r))
 	}
 	switch d.again {
 	case atNextChange:
 		next = f.retries.Settle(key)
 	case afterBackoff:
-		next = f.retries.Retry(key, d.pause, by)
+		next = f.retries.Retry(key, d.pause, retry)
 	case afterPause:
-		next = f.retries.RetryAfter(key, d.pause, by)
+		next = f.retries.RetryAfter(key, d.pause, retry)
 	case atNextStart:
 	}
 	return next

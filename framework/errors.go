@@ -57,7 +57,7 @@ func Permanent(err error) error { return backoff.Permanent(err) }
 // IsPermanent reports whether an error was marked by Permanent, also if it was wrapped since.
 // Joined errors are permanent only if all of them are: a retry can fix the others.
 func IsPermanent(err error) bool {
-	return every(err, func(err error) bool {
+	return consistsOf(err, func(err error) bool {
 		_, ok := err.(*backoff.PermanentError) //nolint:errorlint // every unwraps
 		return ok
 	})

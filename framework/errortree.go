@@ -29,17 +29,17 @@ func climb(err error, yield func(error) bool) bool {
 	return true
 }
 
-// every reports whether something holds for an error, for an error that it wraps, or, of several
+// consistsOf reports whether something holds for an error, for an error that it wraps, or, of several
 // joined errors, for all of them.
-func every(err error, holds func(error) bool) bool {
+func consistsOf(err error, holds func(error) bool) bool {
 	if err == nil || holds(err) {
 		return err != nil
 	}
 	below, joined := unwrap(err)
 	if !joined {
-		return slices.ContainsFunc(below, func(e error) bool { return every(e, holds) })
+		return slices.ContainsFunc(below, func(e error) bool { return consistsOf(e, holds) })
 	}
-	return len(below) > 0 && !slices.ContainsFunc(below, func(e error) bool { return !every(e, holds) })
+	return len(below) > 0 && !slices.ContainsFunc(below, func(e error) bool { return !consistsOf(e, holds) })
 }
 
 // several is the type that fmt.Errorf returns for more than one %w. It is one error with several

@@ -40,8 +40,8 @@ type Framework struct {
 	live     informer.LiveReader
 	takeover *takeover
 
-	queue      *queue.Queue[reason]
-	retries    *queue.Retries[reason, requester]
+	queue      *queue.Queue[wakeup]
+	retries    *queue.Retries[wakeup]
 	tombstones tombstones
 	// observers receive what happens. The metrics are one of them.
 	observers observers
@@ -91,8 +91,8 @@ func New(config Config) (*Framework, error) {
 	if config.TracerProvider != nil {
 		f.tracer = config.TracerProvider.Tracer(tracerName)
 	}
-	f.queue = queue.New[reason]()
-	f.retries = queue.NewRetries(f.queue, byRequest(CauseRetry), byRequest(CauseRequeue), config.BackOffFactory)
+	f.queue = queue.New[wakeup]()
+	f.retries = queue.NewRetries(f.queue, config.BackOffFactory)
 	f.reporter = &reporter{recorder: config.Recorder, guard: f.guard, seed: maphash.MakeSeed()}
 	f.shadows = newShadows(config)
 	var err error
@@ -127,7 +127,7 @@ func (f *Framework) Enqueue(key informer.Key) {
 	if f.config.Driven {
 		return
 	}
-	f.queue.Add(key, queue.Fresh, byRequest(CauseEnqueue)(requester{}))
+	f.queue.Add(key, queue.Fresh, byRequest(CauseEnqueue, nil))
 }
 
 // EnqueueAfter reconciles an object after d, whatever happens to it until then. Only the earliest
@@ -135,7 +135,7 @@ func (f *Framework) Enqueue(key informer.Key) {
 // dropped.
 func (f *Framework) EnqueueAfter(key informer.Key, d time.Duration) {
 	if !f.config.Driven {
-		f.retries.Ask(key, d, requester{})
+		f.retries.Ask(key, d, byRequest(CauseRequeue, nil))
 	}
 }
 

@@ -70,7 +70,7 @@ func Deny(err error) Verdict { return Verdict{err: err} }
 func (f *Framework) Require(p Policy) { f.required = append(f.required, p) }
 
 // gate asks every policy about the changes of a resource, and returns the parts of its patch that
-// are held. Outside a reconciliation only the signals are asked.
+// are held. The object is unfinished then, unless only updates are held, which a signal does. Outside a reconciliation only the signals are asked.
 func gate(ctx context.Context, p Proposal) (held parts, err error) {
 	s := scopeOf(ctx)
 	if s == nil {
@@ -81,6 +81,9 @@ func gate(ctx context.Context, p Proposal) (held parts, err error) {
 		v := policy.Admit(ctx, p)
 		if v.reason != "" {
 			s.observers().held(s, v.reason)
+		}
+		if v.held&^updatePart != 0 {
+			s.reconciliation.unfinished.Store(true)
 		}
 		held |= v.held
 		p.parts &^= v.held
@@ -93,33 +96,29 @@ func gate(ctx context.Context, p Proposal) (held parts, err error) {
 
 // policies returns the policies of a reconciliation in the order in which they are asked.
 func (r *reconciliation) policies() []Policy {
-	policies := []Policy{signalPolicy{r}}
+	policies := []Policy{signalPolicy{}}
 	if r.approval != nil {
 		policies = append(policies, r.approval)
 	}
-	if r.in != nil {
-		for _, p := range r.in.required {
-			policies = append(policies, requiredPolicy{p, r})
+	if r.framework != nil {
+		for _, p := range r.framework.required {
+			policies = append(policies, requiredPolicy{p})
 		}
 	}
-	if r.in != nil && r.in.live != nil {
+	if r.framework != nil && r.framework.live != nil {
 		policies = append(policies, livePolicy{})
 	}
 	return policies
 }
 
 // signalPolicy holds the parts that a signal forbids.
-type signalPolicy struct{ *reconciliation }
+type signalPolicy struct{}
 
-func (p signalPolicy) Admit(ctx context.Context, would Proposal) Verdict {
+func (signalPolicy) Admit(ctx context.Context, would Proposal) Verdict {
 	if would.plain {
 		return Go()
 	}
-	v := bySignals(ctx, would.Event, would.parts)
-	if v.held&deletePart != 0 {
-		p.unfinished.Store(true)
-	}
-	return v
+	return bySignals(ctx, would.Event, would.parts)
 }
 
 // bySignals holds the parts of a patch that a signal forbids.
@@ -134,10 +133,7 @@ func bySignals(ctx context.Context, e plan.Event, would parts) (v Verdict) {
 }
 
 // requiredPolicy is a policy that was added by Require.
-type requiredPolicy struct {
-	Policy
-	*reconciliation
-}
+type requiredPolicy struct{ Policy }
 
 func (p requiredPolicy) Admit(ctx context.Context, would Proposal) (v Verdict) {
 	if s := scopeOf(ctx); s.concludes || !would.plain && would.parts == 0 {
@@ -149,9 +145,6 @@ func (p requiredPolicy) Admit(ctx context.Context, would Proposal) (v Verdict) {
 	})
 	if err != nil {
 		return Deny(err)
-	}
-	if v.held != 0 {
-		p.unfinished.Store(true)
 	}
 	return v
 }

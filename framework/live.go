@@ -99,7 +99,7 @@ func (r *reconciliation) confirm(ctx context.Context) (on bool, err error) {
 	if c.confirmed || c.outdated != "" {
 		return c.outdated == "", nil
 	}
-	now, exists, same, err := r.in.readLive(ctx, r.key, c.seen)
+	now, exists, same, err := r.framework.readLive(ctx, r.key, c.seen)
 	if err != nil {
 		return false, fmt.Errorf("look for %s before acting for it: %w", keyString(r.key), err)
 	}
@@ -134,7 +134,7 @@ func (r *reconciliation) unlessOutdated(res result) result {
 	r.live.mu.Lock()
 	defer r.live.mu.Unlock()
 	if r.live.outdated != "" {
-		return result{reconciliation: r, outcome: Waiting, reason: r.live.outdated}
+		return result{reconciliation: r, outcome: Waiting, reason: r.live.outdated, outdated: true}
 	}
 	return res
 }

@@ -20,8 +20,8 @@ func (r *reconciliation) withLogFields(ctx context.Context, info StepInfo) conte
 			meta.KeyVals[key] = value
 		}
 	}
-	if r.in != nil {
-		set("framework", r.in.Name())
+	if r.framework != nil {
+		set("framework", r.framework.Name())
 	}
 	set("event", r.event.String())
 	set("object", describe(r.object, r.key))

@@ -73,12 +73,12 @@ func (w *wrapped) Rights() []Right { return RightsOf(w.Resource) }
 
 func (w *wrapped) EnsureCreated(ctx context.Context, obj any) error {
 	return w.middleware(ctx, StepInfo{w.Name(), StepEnsureCreated}, func(ctx context.Context) error {
-		return takeRequeue(ctx, func(ctx context.Context) error { return w.Resource.EnsureCreated(ctx, obj) })
+		return callStep(ctx, func(ctx context.Context) error { return w.Resource.EnsureCreated(ctx, obj) })
 	})
 }
 
 func (w *wrapped) EnsureDeleted(ctx context.Context, obj any) error {
 	return w.middleware(ctx, StepInfo{w.Name(), StepEnsureDeleted}, func(ctx context.Context) error {
-		return takeRequeue(ctx, func(ctx context.Context) error { return w.Resource.EnsureDeleted(ctx, obj) })
+		return callStep(ctx, func(ctx context.Context) error { return w.Resource.EnsureDeleted(ctx, obj) })
 	})
 }

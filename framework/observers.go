@@ -8,10 +8,11 @@ import (
 )
 
 // observer receives what happens in the reconciliations of a framework: metrics, records, events.
-// The path of a key reports to observers and does not depend on them. The workers call the methods,
-// for different objects at the same time. Times are since the epoch of the metrics.
+// The path of a key reports to observers, and no observer decides anything in it. The workers call
+// the methods, for different objects at the same time. Times are since the epoch of the metrics.
 type observer interface {
-	// began reports the start of a reconciliation.
+	// began reports the start of a reconciliation, of which only the data is set: it is not yet a
+	// context.
 	began(r *reconciliation)
 	// stepBegan and stepEnded report a step of a resource. The whole resource is a step, too.
 	stepBegan(s *scope, info StepInfo, at time.Duration)
@@ -20,8 +21,8 @@ type observer interface {
 	held(s *scope, reason string)
 	// applying reports a part of a patch that is about to be applied.
 	applying(s *scope, action plan.Action, part, current any)
-	// ended reports the end of the reconciliation of a key. There is no reconciliation if there was
-	// no object to reconcile.
+	// ended reports the end of the reconciliation of a key. There is no reconciliation in the
+	// result if there was nothing to reconcile, for example if the object is paused.
 	ended(e ended)
 }
 
@@ -34,14 +35,16 @@ type endedStep struct {
 	err      error
 }
 
-// ended is the end of the reconciliation of a key, and the consequence of the end.
+// ended is the end of the reconciliation of a key, and the consequence of the end. There is no
+// consequence, the zero decision, if another reconciliation of the key follows at once.
 type ended struct {
 	result
 	decision
 	key informer.Key
 	// why is why the key was reconciled. It is nil without a queue.
 	why *waiting
-	// next is the time after which the key is requeued; 0 is at its next change.
+	// next is the time after which the key is requeued; 0 is at its next change, or at the next
+	// start.
 	next time.Duration
 }
 
@@ -64,10 +67,10 @@ type observers []observer
 // observers returns the observers of the reconciliation that a scope belongs to. Plans, and
 // resources without a framework, have none.
 func (s *scope) observers() observers {
-	if s == nil || s.reconciliation.in == nil || s.reconciliation.plans {
+	if s == nil || s.reconciliation.framework == nil || s.reconciliation.plans {
 		return nil
 	}
-	return s.reconciliation.in.observers
+	return s.reconciliation.framework.observers
 }
 
 func (all observers) began(r *reconciliation) {

@@ -196,7 +196,7 @@ func (r *reconciliation) plan(ctx context.Context, place int, p planner, obj any
 		return result
 	}
 	s := r.newScope(ctx, place, p.name)
-	err := stepError(StepInfo{p.name, StepPlan}, takeRequeue(s, func(ctx context.Context) (err error) {
+	err := stepError(StepInfo{p.name, StepPlan}, callStep(s, func(ctx context.Context) (err error) {
 		would, err := p.plan(ctx, r.event, obj)
 		result.Changes, result.Notes, result.Skipped = would.changes, would.notes, would.skipped
 		return err
@@ -219,15 +219,15 @@ func (r *reconciliation) plan(ctx context.Context, place int, p planner, obj any
 
 // newPlanning is newReconciliation for a plan: it has neither a number nor metrics.
 func (f *Framework) newPlanning(ctx context.Context, e event, key informer.Key, obj any) *reconciliation {
-	r := &reconciliation{event: e, object: obj, key: key, in: f, plans: true}
+	r := &reconciliation{event: e, object: obj, key: key, framework: f, plans: true}
 	r.init(ctx)
 	return r
 }
 
 func newPlan(r *reconciliation) *plan.Plan {
 	p := &plan.Plan{Event: plan.Event(r.event.String()), Object: objectOf(r.object, r.key)}
-	if r.in != nil {
-		p.Framework = r.in.Name()
+	if r.framework != nil {
+		p.Framework = r.framework.Name()
 	}
 	return p
 }
@@ -295,7 +295,7 @@ func (c computation[O, S]) plan(ctx context.Context, e event, obj any) (intent, 
 		return intent{}, fault
 	}
 	if on, err := proceed(ctx); !on {
-		return intent{}, both(fault, err)
+		return intent{}, joinPartial(fault, err)
 	}
 	signalled := bySignals(ctx, step.event(), patch.set())
 	return intent{

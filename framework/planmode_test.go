@@ -109,6 +109,24 @@ func TestObjectsThatAreOnlyPlannedForAreToldOfAndLeftAlone(t *testing.T) {
 	}
 }
 
+func TestARecordOfAPlanHasNoTimesOfResources(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, observed := informer.NewPush("objects"), &records{}
+		f := newFramework(t, framework.Config{Source: source, Observer: observed, PlanOnly: true}, &dataTeller{})
+		defer running(t, f)()
+		time.Sleep(time.Hour) // of the framework, not of the plan
+		put(t, source, configMap("a", "create", "x"))
+		synctest.Wait()
+		record := observed.last(t)
+		if record.Outcome != framework.Planned || len(record.Resources) != 1 || len(record.Resources[0].Changes) != 1 {
+			t.Fatalf("the record is %+v, want a plan with one change", record)
+		}
+		if start := record.Resources[0].Start; start != 0 {
+			t.Errorf("the resource starts %s after the plan, want 0", start)
+		}
+	})
+}
+
 func TestObjectIsReconciledWhenItIsNotOnlyPlannedForAnyMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, tells, reg := informer.NewPush("objects"), &dataTeller{}, prometheus.NewRegistry()

@@ -114,7 +114,7 @@ func runResources(ctx context.Context, r *reconciliation, obj any, resources []R
 func (r *reconciliation) runResource(ctx context.Context, place int, resource Resource, obj any) error {
 	s := r.newScope(ctx, place, resource.Name())
 	before, asked := requeuecontext.After(r)
-	err := measureStep(s, StepInfo{s.resource, stepOf(r.event)}, nil, func(ctx context.Context) error {
+	err := observeStep(s, StepInfo{s.resource, stepOf(r.event)}, nil, func(ctx context.Context) error {
 		return s.ensure(ctx, resource, obj)
 	})
 	if after, asks := requeuecontext.After(r); asks && (!asked || after < before) {
@@ -162,24 +162,24 @@ const (
 
 func (e event) String() string { return [...]string{"update", "delete"}[e] }
 
-// reconciliation is the context of one reconciliation. It carries the signals and the data for logs
-// and metrics. There is one for each run of each object.
+// reconciliation is the context of one reconciliation. It carries the signals, and the data for
+// logs, metrics, own writes and marks. There is one for each run of each object.
 type reconciliation struct {
 	signal.Scope
 
 	object any
 	key    informer.Key
-	// in is the framework. It is nil outside a framework, and scopes are the scopes of the
+	// framework is nil outside a framework, and scopes are then the scopes of the
 	// resources.
-	in     *Framework
-	scopes []identity.Scope
+	framework *Framework
+	scopes    []identity.Scope
 	// set is the set that runs, or is planned.
 	set  *setPlanner
 	loop uint64
 	// started is the start time, since the epoch of the metrics.
 	started time.Duration
-	// activity is the activity of the worker. The worker's queue retries failures. It is nil
-	// without a worker.
+	// activity is the activity of the worker. It is nil without a worker, whose queue would retry
+	// failures.
 	activity *activity
 	// recording is the record in progress. It is nil without an Observer.
 	recording *recording
@@ -217,7 +217,7 @@ func (r *reconciliation) init(parent context.Context) {
 		r.secrets = &secretscontext.Vocabulary{}
 		r.secrets.Open(r.key.Namespace, r.key.Name)
 	}
-	r.author.Framework, r.author.Key = r.in, r.key
+	r.author.Framework, r.author.Key = r.framework, r.key
 	if r.isTraced() {
 		r.author.Span = recordedSpan(parent)
 	}
@@ -229,19 +229,19 @@ func (r *reconciliation) init(parent context.Context) {
 func (r *reconciliation) Value(key any) any {
 	switch key {
 	case informer.AuthorKey:
-		if r.in != nil && !r.plans {
+		if r.framework != nil && !r.plans {
 			return &r.author
 		}
 	case identity.Key:
-		if r.in != nil {
-			return &r.in.scope
+		if r.framework != nil {
+			return &r.framework.scope
 		}
 	case identity.HandoverKey:
 		return &r.handover
 	case secretscontext.Key:
 		return r.secrets
 	case liveKey{}:
-		if r.in != nil && r.in.live != nil && !r.plans {
+		if r.framework != nil && r.framework.live != nil && !r.plans {
 			return r
 		}
 	}
@@ -267,8 +267,8 @@ func (s *scope) Value(key any) any {
 	case scopeKey{}:
 		return s
 	case identity.Key:
-		if r := s.reconciliation; r.in != nil {
-			return &r.in.scopes[r.set][s.place]
+		if r := s.reconciliation; r.framework != nil {
+			return &r.framework.scopes[r.set][s.place]
 		}
 		return &s.reconciliation.scopes[s.place]
 	}
@@ -324,33 +324,33 @@ func runStep(ctx context.Context, middlewares []Middleware, info StepInfo, of st
 		ctx = s.reconciliation.withLogFields(ctx, info)
 	}
 	if len(middlewares) == 0 {
-		return measureStep(ctx, info, nil, func(ctx context.Context) error { return of.do(ctx, info.Step) })
+		return observeStep(ctx, info, nil, func(ctx context.Context) error { return of.do(ctx, info.Step) })
 	}
 	attempts := new(atomic.Int64)
 	run := func(ctx context.Context) error {
 		attempts.Add(1)
-		return takeRequeue(ctx, func(ctx context.Context) error { return of.do(ctx, info.Step) })
+		return callStep(ctx, func(ctx context.Context) error { return of.do(ctx, info.Step) })
 	}
 	for _, m := range middlewares {
 		next := run
 		run = func(ctx context.Context) error { return m(ctx, info, next) }
 	}
-	return measureStep(ctx, info, attempts, run)
+	return observeStep(ctx, info, attempts, run)
 }
 
-// measureStep runs a step, and adds its resource and step to the error. It reports the step to the
-// observers, if any. attempts counts the tries of the step; nil means one.
-func measureStep(ctx context.Context, info StepInfo, attempts *atomic.Int64, run func(context.Context) error) error {
+// observeStep runs a step, and adds its resource and step to the error. It reports the step to the
+// observers, if any, and traces it. attempts counts the tries of the step; nil means one.
+func observeStep(ctx context.Context, info StepInfo, attempts *atomic.Int64, run func(context.Context) error) error {
 	s := scopeOf(ctx)
 	observers := s.observers()
 	if len(observers) == 0 {
-		return stepError(info, takeRequeue(ctx, run))
+		return stepError(info, callStep(ctx, run))
 	}
-	now := s.reconciliation.in.metrics.now
+	now := s.reconciliation.framework.metrics.now
 	e := endedStep{StepInfo: info, start: now(), attempts: 1}
 	observers.stepBegan(s, info, e.start)
 	e.err = stepError(info, s.reconciliation.traceStep(ctx, info, func(ctx context.Context) error {
-		return takeRequeue(ctx, run)
+		return callStep(ctx, run)
 	}))
 	e.took = now() - e.start
 	if attempts != nil {

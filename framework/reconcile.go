@@ -20,7 +20,9 @@ type result struct {
 	outcome        Outcome
 	// reason says why nothing was reconciled.
 	reason string
-	err    error
+	// outdated is true if the reconciliation must restart, because the object has changed since.
+	outdated bool
+	err      error
 	// requeueAfter is the time after which the key is requeued; zero means at its next change.
 	requeueAfter time.Duration
 	// plan is the plan that replaced the reconciliation, if it was only planned.
@@ -36,7 +38,7 @@ func (f *Framework) reconcileEntry(ctx context.Context, e *waiting) {
 	res := f.reconcile(ctx, e)
 	if err := panics.Recovered(func() error { f.conclude(ctx, e.Key, res, e); return nil }); err != nil {
 		f.panicked("conclude a reconciliation", err, "object", keyString(e.Key))
-		f.retries.RetryAfter(e.Key, pauseAfterPanic, requester{})
+		f.retries.RetryAfter(e.Key, pauseAfterPanic, byRequest(CauseRetry, nil))
 	}
 }
 
@@ -111,11 +113,11 @@ func (f *Framework) update(ctx context.Context, s subject) result {
 	obj := s.obj
 	set, err := f.resourceSet(r, obj)
 	if err == nil && f.needsFinalizer(obj) {
-		held := f.hasFinalizer(obj)
+		hadFinalizer := f.hasFinalizer(obj)
 		obj, err = f.ensureFinalizer(r, s.key, obj)
 		switch {
 		case apierrors.IsNotFound(err):
-			return result{reconciliation: r, outcome: Ignored, reason: "it has gone before it got its finalizer"}
+			return result{reconciliation: r, outcome: Ignored, reason: reasonGoneEarly}
 		case err != nil:
 			// Also a conflict: the object need not have changed, and no event may follow.
 			return result{reconciliation: r, outcome: Failed, err: r.errorf("add finalizer: %w", err)}
@@ -125,11 +127,11 @@ func (f *Framework) update(ctx context.Context, s subject) result {
 			// Another client has requested that meanwhile. The finalizer stays: it may belong to
 			// another process, which has made things for the object that the source does not show
 			// yet.
-			return result{reconciliation: r, outcome: Waiting, reason: reasonOutdated}
+			return result{reconciliation: r, outcome: Waiting, reason: reasonOutdated, outdated: true}
 		}
 		// The object may be newer than before. The set must match the object that it runs with.
 		set, err = f.resourceSet(r, obj)
-		if IsNoResourceSet(err) && !held {
+		if IsNoResourceSet(err) && !hadFinalizer {
 			if err := f.removeOwnFinalizers(r, obj); err != nil {
 				return result{reconciliation: r, outcome: Failed, err: r.errorf("remove finalizer: %w", err)}
 			}
@@ -200,13 +202,13 @@ func (f *Framework) resourceSet(r *reconciliation, obj any) (set *ResourceSet, e
 
 func (f *Framework) newReconciliation(ctx context.Context, s subject) *reconciliation {
 	r := &reconciliation{
-		event:    s.event,
-		object:   s.obj,
-		key:      s.key,
-		in:       f,
-		loop:     f.loops.Add(1),
-		approval: s.approval,
-		activity: activityOf(ctx),
+		event:     s.event,
+		object:    s.obj,
+		key:       s.key,
+		framework: f,
+		loop:      f.loops.Add(1),
+		approval:  s.approval,
+		activity:  activityOf(ctx),
 	}
 	r.started = f.metrics.now()
 	r.live.seen, r.live.confirmed = seenOf(s.obj), s.confirmed

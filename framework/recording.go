@@ -13,29 +13,6 @@ import (
 	"github.com/operatorkit/operatorkit/framework/plan"
 )
 
-// These are the reasons why an object is ignored, and why a resource does not run completely.
-const (
-	reasonGone          = "there is no such object"
-	reasonPaused        = "it is paused by an annotation"
-	reasonNoResourceSet = "no resource set handles it"
-	reasonNotOurs       = "it is being deleted and does not have the finalizer of this framework"
-	reasonProcessed     = "its deletion has been processed"
-	reasonUnselected    = "the source does not select it any more"
-	reasonMissing       = "the source lacks it, although it is there and selected"
-	reasonBack          = "the source lacked it, and has it again"
-	reasonElsewhere     = "another replica reconciles it"
-	reasonBehind        = "the source has yet to tell of what another process may have acted on"
-	reasonOutdated      = "it has changed since, of which the source has yet to tell"
-	reasonReplaced      = "it is gone, or another object has its name, which the source has yet to tell"
-	reasonSucceeded     = "another object has its name, to which may belong what is there"
-
-	reasonNotReached             = "not reached"
-	reasonResourceCanceled       = "the resource is cancelled"
-	reasonReconciliationCanceled = "the reconciliation is cancelled"
-	reasonNoUpdates              = "updates are not allowed"
-	reasonNoDeletion             = "the deletion is not allowed"
-)
-
 // recorder records reconciliations, and passes the records to the Observer.
 type recorder struct {
 	*Framework
@@ -60,14 +37,14 @@ func (recorder) change(s *scope, change func(of *ResourceRecord)) {
 	r := s.reconciliation.recording
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.begin(s.reconciliation.set)
+	r.list(s.reconciliation.set)
 	if !r.ended && int(s.place) < len(r.record.Resources) {
 		change(&r.record.Resources[s.place])
 	}
 }
 
-// begin records the resources that are to run, once they are known.
-func (r *recording) begin(set *setPlanner) {
+// list records the resources that are to run, once they are known.
+func (r *recording) list(set *setPlanner) {
 	if set == nil || r.record.Resources != nil {
 		return
 	}
@@ -111,7 +88,7 @@ func (r recorder) held(s *scope, reason string) {
 func (r recorder) stepEnded(s *scope, e endedStep) {
 	r.change(s, func(of *ResourceRecord) {
 		if s.isWhole(e.StepInfo) {
-			of.end(s, e)
+			of.complete(s, e)
 			return
 		}
 		step := StepRecord{Step: e.Step, Start: e.start, Duration: e.took, Failed: e.err != nil}
@@ -125,8 +102,8 @@ func (r recorder) stepEnded(s *scope, e endedStep) {
 	})
 }
 
-// end records the end of a resource.
-func (r *ResourceRecord) end(s *scope, e endedStep) {
+// complete records the end of a resource.
+func (r *ResourceRecord) complete(s *scope, e endedStep) {
 	r.Start, r.Duration = e.start, e.took
 	switch {
 	case e.err != nil:
@@ -139,8 +116,8 @@ func (r *ResourceRecord) end(s *scope, e endedStep) {
 	}
 }
 
-// end completes the record, and converts its times to wall time.
-func (r *recording) end(epoch time.Time, start, now time.Duration) {
+// complete ends the record, and makes its times relative to its start.
+func (r *recording) complete(epoch time.Time, start, now time.Duration) {
 	r.ended = true
 	r.record.Started, r.record.Duration = wallTime(epoch.Add(start)), now-start
 	for i := range r.record.Resources {
@@ -186,9 +163,9 @@ func (r recorder) recordOf(e ended) *Record {
 	}
 	of.recording.mu.Lock()
 	defer of.recording.mu.Unlock()
-	of.recording.begin(of.set)
+	of.recording.list(of.set)
+	of.recording.complete(r.metrics.epoch, of.started, r.metrics.now())
 	of.recording.planned(e.plan)
-	of.recording.end(r.metrics.epoch, of.started, r.metrics.now())
 	record := &of.recording.record
 	record.Object, record.Event, record.Loop = objectOf(of.object, e.key), plan.Event(of.event.String()), of.loop
 	record.TraceID = of.traceID()

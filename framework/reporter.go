@@ -113,10 +113,10 @@ func (f failureReports) ended(e ended) {
 // does not remember its events: the caller must not repeat a warning.
 func Warn(ctx context.Context, reason, message string) bool {
 	s := scopeOf(ctx)
-	if s == nil || s.reconciliation.in == nil || s.reconciliation.plans {
+	if s == nil || s.reconciliation.framework == nil || s.reconciliation.plans {
 		return false
 	}
-	if record := s.reconciliation.in.reporter.recordOn(s.reconciliation.object); record != nil {
+	if record := s.reconciliation.framework.reporter.recordOn(s.reconciliation.object); record != nil {
 		record(corev1.EventTypeWarning, reason, cut.Text(secretscontext.Scrub(ctx, message), maxEventMessage))
 	}
 	return true

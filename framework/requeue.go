@@ -32,15 +32,16 @@ func (d requeueAfter) Error() string {
 }
 
 func isRequeueAfter(err error) bool {
-	_, ok := err.(requeueAfter) //nolint:errorlint // every looks into what is wrapped
+	_, ok := err.(requeueAfter) //nolint:errorlint // consistsOf looks into wrapped errors
 	return ok
 }
 
-// takeRequeue calls a step of a resource and executes its request for a requeue.
-func takeRequeue(ctx context.Context, step func(context.Context) error) error {
+// callStep calls a step of a resource. A panic becomes an error, and a returned RequeueAfter is
+// executed.
+func callStep(ctx context.Context, step func(context.Context) error) error {
 	err := recoveredIn(ctx, step)
 	s := scopeOf(ctx)
-	if s == nil || !every(err, isRequeueAfter) {
+	if s == nil || !consistsOf(err, isRequeueAfter) {
 		return err
 	}
 	var after requeueAfter

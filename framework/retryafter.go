@@ -34,6 +34,6 @@ func lastTry(ctx context.Context) error {
 		return nil
 	}
 	r := scopeOf(ctx).reconciliation
-	last, _ := r.in.failures.Get(r.key)
+	last, _ := r.framework.failures.Get(r.key)
 	return last.later
 }

@@ -23,7 +23,7 @@ func (f *Framework) traced(ctx context.Context, r *reconciliation) context.Conte
 		attribute.String("operatorkit.name", o.Name),
 		attribute.Int64("operatorkit.loop", int64(r.loop)), //nolint:gosec // it counts from 1
 	)}
-	if why, waited := r.reason(); why != nil {
+	if why, waited := r.wokenBy(); why != nil {
 		options = append(options, trace.WithNewRoot(), trace.WithAttributes(
 			attribute.StringSlice("operatorkit.triggers", triggersOf(why)),
 			attribute.Int("operatorkit.trigger_count", why.Count),
@@ -45,7 +45,7 @@ func triggersOf(why *waiting) (words []string) {
 // link links a span to those of the reconciliations that caused it, as far as they are known now.
 func link(span trace.Span, why *waiting) {
 	for _, because := range why.Why {
-		if cause := because.cause.Span(); cause != nil {
+		if cause := because.by.Span(); cause != nil {
 			trigger := attribute.String("operatorkit.trigger", because.String())
 			span.AddLink(trace.Link{SpanContext: *cause, Attributes: []attribute.KeyValue{trigger}})
 		}
@@ -54,7 +54,7 @@ func link(span trace.Span, why *waiting) {
 
 // isTraced reports whether there may be spans of the reconciliation.
 func (r *reconciliation) isTraced() bool {
-	return r != nil && r.in != nil && r.in.tracer != nil && !r.plans
+	return r != nil && r.framework != nil && r.framework.tracer != nil && !r.plans
 }
 
 // span returns the span of the reconciliation, if it is recorded.
@@ -91,7 +91,7 @@ func (spans) ended(e ended) {
 		return
 	}
 	span := trace.SpanFromContext(r)
-	if why, _ := r.reason(); why != nil && span.IsRecording() {
+	if why, _ := r.wokenBy(); why != nil && span.IsRecording() {
 		link(span, why)
 	}
 	span.SetAttributes(attribute.String("operatorkit.result", string(e.outcome)))
@@ -106,7 +106,7 @@ func (r *reconciliation) traceStep(ctx context.Context, info StepInfo, run func(
 	if r.span() == nil {
 		return run(ctx)
 	}
-	ctx, span := r.in.tracer.Start(ctx, info.Resource+" "+string(info.Step), trace.WithAttributes(
+	ctx, span := r.framework.tracer.Start(ctx, info.Resource+" "+string(info.Step), trace.WithAttributes(
 		attribute.String("operatorkit.resource", info.Resource),
 		attribute.String("operatorkit.step", string(info.Step)),
 	))
@@ -138,11 +138,11 @@ func (a *activity) because(why *waiting, waited time.Duration) {
 	a.why, a.waited = why, waited
 }
 
-// reason returns why the worker reconciles the key. It is unknown if something else drives the
+// wokenBy returns why the worker reconciles the key. It is unknown if something else drives the
 // framework, even another framework.
-func (r *reconciliation) reason() (why *waiting, waited time.Duration) {
+func (r *reconciliation) wokenBy() (why *waiting, waited time.Duration) {
 	a := r.activity
-	if a == nil || r.in.config.Driven {
+	if a == nil || r.framework.config.Driven {
 		return nil, 0
 	}
 	a.mu.Lock()

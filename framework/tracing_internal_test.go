@@ -45,7 +45,7 @@ func BenchmarkSpans(b *testing.B) {
 			ctx, activity := f.activities.add(b.Context(), false)
 			b.ReportAllocs()
 			for b.Loop() {
-				f.queue.Add(key, queue.Fresh, reason{Trigger: Trigger{Cause: CauseEnqueue}})
+				f.queue.Add(key, queue.Fresh, wakeup{Trigger: Trigger{Cause: CauseEnqueue}})
 				e, _ := f.queue.Next()
 				activity.begin(e.Key, 0)
 				if f.tracer != nil {

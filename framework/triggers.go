@@ -61,12 +61,19 @@ func (t Trigger) String() string {
 	return text
 }
 
-// waiting is the key of an object with the time since when it waits, and why.
-type waiting = queue.Entry[reason]
+// wakeup is why a key is queued, and the reconciliation that caused it.
+type wakeup struct {
+	Trigger
 
-// byEvent returns the lane and the reason for a key that an event of a source concerns. watched is
+	by *informer.Cause
+}
+
+// waiting is the key of an object with the time since when it waits, and why.
+type waiting = queue.Entry[wakeup]
+
+// byEvent returns the lane and the wakeup for a key that an event of a source concerns. watched is
 // the key of the event of a watched object, and empty for the primary.
-func byEvent(source string, e informer.Event, watched informer.Key) (queue.Lane, reason) {
+func byEvent(source string, e informer.Event, watched informer.Key) (queue.Lane, wakeup) {
 	t := Trigger{
 		Cause:     CauseChange,
 		Source:    source,
@@ -76,50 +83,26 @@ func byEvent(source string, e informer.Event, watched informer.Key) (queue.Lane,
 	}
 	switch {
 	case !e.Backlog:
-		return queue.Fresh, reason{t, e.Cause()}
+		return queue.Fresh, wakeup{t, e.Cause()}
 	case e.Type == informer.Updated:
 		t.Cause = CauseResync
 	default:
 		t.Cause = CauseBacklog
 	}
-	return queue.Backlog, reason{Trigger: t}
+	return queue.Backlog, wakeup{Trigger: t}
 }
 
-// byTakeover returns the reason for a key that is gained from another process.
-func byTakeover(source string) reason {
-	return reason{Trigger: Trigger{Cause: CauseBacklog, Source: source}}
+// byTakeover returns the wakeup for a key that is gained from another process.
+func byTakeover(source string) wakeup {
+	return wakeup{Trigger: Trigger{Cause: CauseBacklog, Source: source}}
 }
 
-// reason is why a key waits, and the reconciliation that caused it.
-type reason struct {
-	Trigger
-
-	cause *informer.Cause
-}
-
-// byRequest returns the reasons of requests for a requeue.
-func byRequest(why Cause) func(requester) reason {
-	return func(r requester) reason {
-		t := Trigger{Cause: why}
-		if why == CauseRequeue {
-			t.Resource = r.resource
-		}
-		return reason{t, r.cause}
+// byRequest returns the wakeup for a key that is queued without an event. r is the reconciliation
+// that caused it, or nil.
+func byRequest(cause Cause, r *reconciliation) wakeup {
+	w := wakeup{Trigger{Cause: cause}, informer.CausedBy(r.span())}
+	if cause == CauseRequeue && r != nil {
+		w.Resource = r.requeuedBy
 	}
-}
-
-// requester returns r as the cause of a requeue. r may be nil.
-func (r *reconciliation) requester() requester {
-	q := requester{cause: informer.CausedBy(r.span())}
-	if r != nil {
-		q.resource = r.requeuedBy
-	}
-	return q
-}
-
-// requester is the reconciliation that causes a requeue, and the resource in it that requested the
-// requeue, if any.
-type requester struct {
-	cause    *informer.Cause
-	resource string
+	return w
 }

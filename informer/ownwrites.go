@@ -20,9 +20,10 @@ import (
 // the version that the store had before. Otherwise the event also shows a change by another client.
 //
 // The data comes from four places: the Author from the context of the reconciliation
-// (framework/extras.go); the Write and the version on which it was made from the transport (Begin,
-// called in writes.go); the Writes that are not answered yet, by key, from the Hub, which attaches
-// them to each event (Event.open); the version that the store had before from the Feed (Event.before).
+// (reconciliation.Value in framework/process.go); the Write and the version on which it was made
+// from the transport (Begin, called in writes.go); the Writes that are not answered yet, by key,
+// from the Hub, which attaches them to each event (Event.open); the version that the store had
+// before from the Feed (Event.before).
 
 // Author identifies the reconciliation of a key in a framework that writes. The events of its
 // writes are not a reason to reconcile the key there again, see [Event.Wake]. It is safe for

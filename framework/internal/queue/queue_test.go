@@ -16,10 +16,6 @@ import (
 func key(name string) informer.Key { return informer.Key{Name: name} }
 
 // because tells why, and who has caused it if that is known.
-func because(why string) func(string) string {
-	return func(cause string) string { return why + cause }
-}
-
 func constant() backoff.BackOff { return backoff.NewConstantBackOff(time.Minute) }
 
 // take takes n keys and is done with each at once.
@@ -225,7 +221,7 @@ func TestQueueHoldsWhatAModelHolds(t *testing.T) {
 func TestR3RetriesFollowTheBackOffOfTheirKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New[string]()
-		r := NewRetries(q, because("retry"), because("asked"), func() backoff.BackOff {
+		r := NewRetries(q, func() backoff.BackOff {
 			return backoff.NewExponentialBackOff(backoff.WithInitialInterval(time.Second), backoff.WithMultiplier(2),
 				backoff.WithRandomizationFactor(0), backoff.WithMaxInterval(4*time.Second), backoff.WithMaxElapsedTime(0))
 		})
@@ -253,7 +249,7 @@ func TestR3RetriesFollowTheBackOffOfTheirKey(t *testing.T) {
 func TestAKeyThatIsForgottenIsNotLookedAtAgainAndHasANewBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New[string]()
-		r := NewRetries(q, because("retry"), because("asked"), func() backoff.BackOff { return backoff.NewExponentialBackOff(backoff.WithRandomizationFactor(0)) })
+		r := NewRetries(q, func() backoff.BackOff { return backoff.NewExponentialBackOff(backoff.WithRandomizationFactor(0)) })
 		defer r.Stop()
 		first := r.Retry(key("a"), 0, "")
 		r.Retry(key("a"), 0, "")
@@ -291,30 +287,30 @@ func looks(q *Queue[string]) (at []string) {
 
 func TestAKeyHasATimeThatWasAskedForAndOneOfItsRetryAndTheEarlierCounts(t *testing.T) {
 	for name, tc := range map[string]struct {
-		do   func(r *Retries[string, string])
+		do   func(r *Retries[string])
 		want []string
 	}{
-		"a retry alone":                    {func(r *Retries[string, string]) { r.Retry(key("a"), 0, "") }, []string{"a 1m0s"}},
-		"a retry after a time of its own":  {func(r *Retries[string, string]) { r.RetryAfter(key("a"), time.Second, "") }, []string{"a 1s"}},
-		"a retry that is not to be before": {func(r *Retries[string, string]) { r.Retry(key("a"), 2*time.Minute, "") }, []string{"a 2m0s"}},
-		"a retry that may be before":       {func(r *Retries[string, string]) { r.Retry(key("a"), time.Second, "") }, []string{"a 1m0s"}},
-		"settling drops a retry":           {func(r *Retries[string, string]) { r.Retry(key("a"), 0, ""); r.Settle(key("a")) }, nil},
-		"settling drops no look asked for": {func(r *Retries[string, string]) { r.Ask(key("a"), time.Hour, ""); r.Settle(key("a")) }, []string{"a 1h0m0s"}},
-		"the earliest look asked for": {func(r *Retries[string, string]) {
+		"a retry alone":                    {func(r *Retries[string]) { r.Retry(key("a"), 0, "") }, []string{"a 1m0s"}},
+		"a retry after a time of its own":  {func(r *Retries[string]) { r.RetryAfter(key("a"), time.Second, "") }, []string{"a 1s"}},
+		"a retry that is not to be before": {func(r *Retries[string]) { r.Retry(key("a"), 2*time.Minute, "") }, []string{"a 2m0s"}},
+		"a retry that may be before":       {func(r *Retries[string]) { r.Retry(key("a"), time.Second, "") }, []string{"a 1m0s"}},
+		"settling drops a retry":           {func(r *Retries[string]) { r.Retry(key("a"), 0, ""); r.Settle(key("a")) }, nil},
+		"settling drops no look asked for": {func(r *Retries[string]) { r.Ask(key("a"), time.Hour, ""); r.Settle(key("a")) }, []string{"a 1h0m0s"}},
+		"the earliest look asked for": {func(r *Retries[string]) {
 			r.Ask(key("a"), time.Hour, "")
 			r.Ask(key("a"), time.Second, "")
 			r.Ask(key("a"), time.Minute, "")
 		}, []string{"a 1s"}},
-		"a retry delays no look asked for": {func(r *Retries[string, string]) { r.Ask(key("a"), time.Second, ""); r.Retry(key("a"), 0, "") }, []string{"a 1s", "a 1m0s"}},
-		"a look asked for delays no retry": {func(r *Retries[string, string]) { r.Retry(key("a"), 0, ""); r.Ask(key("a"), time.Hour, "") }, []string{"a 1m0s", "a 1h0m0s"}},
-		"settling leaves the look asked for": {func(r *Retries[string, string]) {
+		"a retry delays no look asked for": {func(r *Retries[string]) { r.Ask(key("a"), time.Second, ""); r.Retry(key("a"), 0, "") }, []string{"a 1s", "a 1m0s"}},
+		"a look asked for delays no retry": {func(r *Retries[string]) { r.Retry(key("a"), 0, ""); r.Ask(key("a"), time.Hour, "") }, []string{"a 1m0s", "a 1h0m0s"}},
+		"settling leaves the look asked for": {func(r *Retries[string]) {
 			r.Retry(key("a"), 0, "")
 			r.Ask(key("a"), time.Hour, "")
 			r.Settle(key("a"))
 		}, []string{"a 1h0m0s"}},
-		"both at once are one look":           {func(r *Retries[string, string]) { r.Retry(key("a"), 0, ""); r.Ask(key("a"), time.Minute, "") }, []string{"a 1m0s"}},
-		"what is due at once comes after all": {func(r *Retries[string, string]) { r.Ask(key("a"), -time.Second, "") }, []string{"a 1ns"}},
-		"each key for itself": {func(r *Retries[string, string]) {
+		"both at once are one look":           {func(r *Retries[string]) { r.Retry(key("a"), 0, ""); r.Ask(key("a"), time.Minute, "") }, []string{"a 1m0s"}},
+		"what is due at once comes after all": {func(r *Retries[string]) { r.Ask(key("a"), -time.Second, "") }, []string{"a 1ns"}},
+		"each key for itself": {func(r *Retries[string]) {
 			r.Ask(key("b"), time.Second, "")
 			r.Retry(key("a"), 0, "")
 			r.Settle(key("b"))
@@ -323,7 +319,7 @@ func TestAKeyHasATimeThatWasAskedForAndOneOfItsRetryAndTheEarlierCounts(t *testi
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q := New[string]()
-				r := NewRetries(q, because("retry"), because("asked"), constant)
+				r := NewRetries(q, constant)
 				defer r.Stop()
 				tc.do(r)
 				if diff := cmp.Diff(tc.want, looks(q)); diff != "" {
@@ -337,7 +333,7 @@ func TestAKeyHasATimeThatWasAskedForAndOneOfItsRetryAndTheEarlierCounts(t *testi
 func TestALookThatWasAskedForWhileTheKeyIsWorkedOnComesAfterwards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New[string]()
-		r := NewRetries(q, because("retry"), because("asked"), constant)
+		r := NewRetries(q, constant)
 		defer r.Stop()
 		q.Add(key("a"), Fresh, "")
 		e, _ := q.Next()
@@ -357,7 +353,7 @@ func TestALookThatWasAskedForWhileTheKeyIsWorkedOnComesAfterwards(t *testing.T) 
 func TestEachLookTellsWhoHasCausedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New[string]()
-		r := NewRetries(q, because("retry of "), because("asked by "), constant)
+		r := NewRetries(q, constant)
 		defer r.Stop()
 		defer q.ShutDown()
 		r.Ask(key("a"), time.Hour, "1")
@@ -372,7 +368,7 @@ func TestEachLookTellsWhoHasCausedIt(t *testing.T) {
 			got = append(got, e.Why[0])
 			q.Done(e)
 		}
-		if diff := cmp.Diff([]string{"retry of 4", "asked by 1"}, got); diff != "" {
+		if diff := cmp.Diff([]string{"4", "1"}, got); diff != "" {
 			t.Errorf("looks (-want +got):\n%s", diff)
 		}
 	})
@@ -380,7 +376,7 @@ func TestEachLookTellsWhoHasCausedIt(t *testing.T) {
 
 func TestRetriesTellTheTimeUntilTheNextLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := NewRetries(New[string](), because("retry"), because("asked"), constant)
+		r := NewRetries(New[string](), constant)
 		defer r.Stop()
 		got := []time.Duration{r.Settle(key("a")), r.Ask(key("a"), time.Hour, ""), r.Retry(key("a"), 0, ""), r.Ask(key("a"), time.Second, ""), r.Settle(key("a"))}
 		want := []time.Duration{0, time.Hour, time.Minute, time.Second, time.Second}
@@ -393,7 +389,7 @@ func TestRetriesTellTheTimeUntilTheNextLook(t *testing.T) {
 func TestR3ABackOffThatStopsIsContinued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New[string]()
-		r := NewRetries(q, because("retry"), because("asked"), func() backoff.BackOff { return &backoff.StopBackOff{} })
+		r := NewRetries(q, func() backoff.BackOff { return &backoff.StopBackOff{} })
 		defer r.Stop()
 		defer q.ShutDown()
 		if got := r.Retry(key("a"), 0, ""); got != MaxRetryInterval {

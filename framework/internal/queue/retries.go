@@ -19,46 +19,34 @@ const MaxRetryInterval = 5 * time.Minute
 // times: the requested requeue, and the next retry of unfinished work. The earlier one counts. Each
 // is cleared when the key is added to the backlog of the queue because of it. It is safe for
 // concurrent use.
-//
-// C identifies the cause.
-type Retries[T, C any] struct {
+type Retries[T any] struct {
 	queue          *Queue[T]
-	retry, asked   func(cause C) T
 	backOffFactory func() backoff.BackOff
 
 	mu      sync.Mutex
 	closed  bool
-	pending map[informer.Key]*pending[C]
+	pending map[informer.Key]*pending[T]
 }
 
 // pending are the next times of one key.
-type pending[C any] struct {
+type pending[T any] struct {
 	backOff backoff.BackOff
 	// asked and retry are the two times; zero is never. The timer is for the earlier one, which is
 	// due.
 	asked, retry, due time.Time
-	// askedBy and retryBy are their causes.
-	askedBy, retryBy C
-	timer            *time.Timer
+	// whyAsked and whyRetry are why the key is queued at these times.
+	whyAsked, whyRetry T
+	timer              *time.Timer
 }
 
-// NewRetries returns retries that add to a queue. The functions return the reason for a retry and
-// for a requested requeue.
-func NewRetries[T, C any](
-	queue *Queue[T], retry, asked func(cause C) T, backOffFactory func() backoff.BackOff,
-) *Retries[T, C] {
-	return &Retries[T, C]{
-		queue:          queue,
-		retry:          retry,
-		asked:          asked,
-		backOffFactory: backOffFactory,
-		pending:        map[informer.Key]*pending[C]{},
-	}
+// NewRetries returns retries that add to a queue.
+func NewRetries[T any](queue *Queue[T], backOffFactory func() backoff.BackOff) *Retries[T] {
+	return &Retries[T]{queue: queue, backOffFactory: backOffFactory, pending: map[informer.Key]*pending[T]{}}
 }
 
 // Retry requeues a key after the next pause of its backoff, but not before atLeast has passed. Like
 // the other methods, it returns the time until the key is requeued; 0 is never.
-func (r *Retries[T, C]) Retry(key informer.Key, atLeast time.Duration, cause C) time.Duration {
+func (r *Retries[T]) Retry(key informer.Key, atLeast time.Duration, why T) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.entry(key)
@@ -69,61 +57,61 @@ func (r *Retries[T, C]) Retry(key informer.Key, atLeast time.Duration, cause C) 
 	if pause == backoff.Stop {
 		pause = MaxRetryInterval
 	}
-	p.retry, p.retryBy = time.Now().Add(max(pause, atLeast)), cause
+	p.retry, p.whyRetry = time.Now().Add(max(pause, atLeast)), why
 	return r.schedule(key, p)
 }
 
 // RetryAfter requeues a key after d, and leaves its backoff unchanged.
-func (r *Retries[T, C]) RetryAfter(key informer.Key, d time.Duration, cause C) time.Duration {
+func (r *Retries[T]) RetryAfter(key informer.Key, d time.Duration, why T) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.entry(key)
-	p.retry, p.retryBy = time.Now().Add(d), cause
+	p.retry, p.whyRetry = time.Now().Add(d), why
 	return r.schedule(key, p)
 }
 
 // Ask requeues a key after d at the latest, whatever happens to it until then.
-func (r *Retries[T, C]) Ask(key informer.Key, d time.Duration, cause C) time.Duration {
+func (r *Retries[T]) Ask(key informer.Key, d time.Duration, why T) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.entry(key)
 	if at := time.Now().Add(d); p.asked.IsZero() || at.Before(p.asked) {
-		p.asked, p.askedBy = at, cause
+		p.asked, p.whyAsked = at, why
 	}
 	return r.schedule(key, p)
 }
 
 // Settle resets the backoff of a key and drops its next retry. A requested requeue stays.
-func (r *Retries[T, C]) Settle(key informer.Key) time.Duration {
+func (r *Retries[T]) Settle(key informer.Key) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.pending[key]
 	if p == nil {
 		return 0
 	}
-	p.backOff, p.retry, p.retryBy = nil, time.Time{}, *new(C)
+	p.backOff, p.retry, p.whyRetry = nil, time.Time{}, *new(T)
 	return r.schedule(key, p)
 }
 
 // Forget drops both times of a key, and its backoff.
-func (r *Retries[T, C]) Forget(key informer.Key) {
+func (r *Retries[T]) Forget(key informer.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p := r.pending[key]; p != nil {
-		*p = pending[C]{timer: p.timer, due: p.due}
+		*p = pending[T]{timer: p.timer, due: p.due}
 		r.schedule(key, p)
 	}
 }
 
 // Keys returns the keys that have a time or a backoff, in no particular order.
-func (r *Retries[T, C]) Keys() []informer.Key {
+func (r *Retries[T]) Keys() []informer.Key {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Collect(maps.Keys(r.pending))
 }
 
 // Asked returns the number of keys with a requested requeue.
-func (r *Retries[T, C]) Asked() int {
+func (r *Retries[T]) Asked() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	asked := 0
@@ -135,10 +123,10 @@ func (r *Retries[T, C]) Asked() int {
 	return asked
 }
 
-func (r *Retries[T, C]) entry(key informer.Key) *pending[C] {
+func (r *Retries[T]) entry(key informer.Key) *pending[T] {
 	p := r.pending[key]
 	if p == nil {
-		p = &pending[C]{}
+		p = &pending[T]{}
 		r.pending[key] = p
 	}
 	return p
@@ -146,7 +134,7 @@ func (r *Retries[T, C]) entry(key informer.Key) *pending[C] {
 
 // schedule sets the timer for the earlier time and returns the time until then. It removes a key
 // without a time and a backoff.
-func (r *Retries[T, C]) schedule(key informer.Key, p *pending[C]) time.Duration {
+func (r *Retries[T]) schedule(key informer.Key, p *pending[T]) time.Duration {
 	due := p.asked
 	if due.IsZero() || !p.retry.IsZero() && p.retry.Before(due) {
 		due = p.retry
@@ -170,26 +158,26 @@ func (r *Retries[T, C]) schedule(key informer.Key, p *pending[C]) time.Duration 
 }
 
 // enqueue adds a key for each of its times that is due.
-func (r *Retries[T, C]) enqueue(key informer.Key, p *pending[C]) {
+func (r *Retries[T]) enqueue(key informer.Key, p *pending[T]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.pending[key] != p || r.closed {
 		return
 	}
 	now := time.Now()
-	take := func(at *time.Time, why func(C) T, cause *C) {
+	take := func(at *time.Time, why *T) {
 		if !at.IsZero() && !at.After(now) {
-			r.queue.Add(key, Backlog, why(*cause))
-			*at, *cause = time.Time{}, *new(C)
+			r.queue.Add(key, Backlog, *why)
+			*at, *why = time.Time{}, *new(T)
 		}
 	}
-	take(&p.retry, r.retry, &p.retryBy)
-	take(&p.asked, r.asked, &p.askedBy)
+	take(&p.retry, &p.whyRetry)
+	take(&p.asked, &p.whyAsked)
 	r.schedule(key, p)
 }
 
 // Stop stops all timers. None is started afterwards.
-func (r *Retries[T, C]) Stop() {
+func (r *Retries[T]) Stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true

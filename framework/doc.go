@@ -60,28 +60,40 @@
 //
 //	where is                               see
 //
-//	a conflict handled                     decide and isConflict in ending.go; consistsOf in
-//	                                       errortree.go looks into joined errors;
-//	                                       failureReports.ended in reporter.go logs it.
+//	a conflict handled                     isConflict and decide in ending.go, schedule there
+//	                                       (backoff), and failures.note in failures.go (counts
+//	                                       consecutive ones). failureReports.ended in reporter.go
+//	                                       logs it from the fifth on (lasting in ending.go).
 //	                                       asConflict in driven.go makes one for callers with
 //	                                       their own queue
 //	the finalizer added                    ensureFinalizer in deletion.go, called by update in
 //	                                       reconcile.go
-//	the finalizer removed                  removeFinalizers in deletion.go, for finishDeletion
-//	                                       (processed), reconcileMissing (not selected),
-//	                                       ensureFinalizer (former names), and update in
+//	the finalizer removed                  removeFinalizers in deletion.go. removeOwnFinalizers
+//	                                       there calls it for finishDeletion (processed),
+//	                                       reconcileMissing (not selected), and update in
 //	                                       reconcile.go (just added, but the newer object has no
-//	                                       resource set)
+//	                                       resource set); ensureFinalizer calls it for former
+//	                                       names
 //	an own write recognised                result.caused in informer/ownwrites.go, called by
-//	                                       Event.Wake there, and that by enqueue in framework.go
-//	an object requeued                     schedule in ending.go
-//	the reason of a requeue made           byRequest in triggers.go, for schedule in ending.go;
-//	                                       byEvent there, for enqueue in framework.go
-//	the reason of a requeue shown          recorder.ended in recording.go: Record.Triggers
-//	a change held or denied                gate in gate.go, called in crud.go and process.go. The
-//	                                       policies are signalPolicy, requiredPolicy and livePolicy
-//	                                       there, approval in planapply.go, and the fence of package
-//	                                       operator
+//	                                       Event.Wake there, when the write is answered (Write.end),
+//	                                       and that by enqueue in framework.go. Its callers there
+//	                                       say for which events own writes count
+//	a key requeued                         schedule in ending.go
+//	the reason of a requeue made           byRequest in triggers.go, for schedule in ending.go, and
+//	                                       Enqueue and EnqueueAfter in framework.go; byEvent, for
+//	                                       enqueue there; byTakeover, for takeover.go
+//	the reason of a requeue shown          recorder.ended in recording.go puts it into a Record,
+//	                                       which reason in operator/inspector/text.go (page) and
+//	                                       triggers in operator/command/explanation.go show;
+//	                                       traced in tracing.go
+//	a change held                          gate in gate.go, called by ensure in crud.go and in
+//	                                       process.go, which leave the held parts out. Policies
+//	                                       that hold: signalPolicy (signals that forbid updates or
+//	                                       deletions), requiredPolicy (Framework.Require) and
+//	                                       livePolicy, all there
+//	a change denied                        the same gate. Policies that deny: approval in
+//	                                       planapply.go (differs from the plan), and the fence of
+//	                                       package operator (lease lost)
 //	a change dropped                       proceed in process.go (a cancelled resource); after a
 //	                                       Partial error patch in computation.go and apply in
 //	                                       crud.go (deletions); reconcileSubject in reconcile.go

@@ -117,7 +117,8 @@ func suggestedPause(err error) (pause time.Duration) {
 func IsConflict(err error) bool { return consistsOf(err, isConflict) }
 
 // isConflict reports whether an error says that an object has changed meanwhile. A field that
-// another manager holds does not count: the next try would fail as well.
+// another manager holds does not count: the next try would fail as well. It does not look into
+// wrapped errors; consistsOf does.
 func isConflict(err error) bool {
 	_, answer := err.(apierrors.APIStatus)
 	return answer && apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)

@@ -76,7 +76,7 @@ func New(config Config) (*Framework, error) {
 	f := &Framework{config: config, source: config.Source, takeover: newTakeover()}
 	if config.PlanOnly {
 		// Planning acts on nothing.
-		f.takeover.due = nil
+		f.takeover.compared(1)
 	}
 	if f.source == nil {
 		f.push = informer.NewPush(config.Name)

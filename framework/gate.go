@@ -70,7 +70,8 @@ func Deny(err error) Verdict { return Verdict{err: err} }
 func (f *Framework) Require(p Policy) { f.required = append(f.required, p) }
 
 // gate asks every policy about the changes of a resource, and returns the parts of its patch that
-// are held. The object is unfinished then, unless only updates are held, which a signal does. Outside a reconciliation only the signals are asked.
+// are held. The object is unfinished then, unless only updates are held, as a signal does. Outside a
+// reconciliation only the signals are asked.
 func gate(ctx context.Context, p Proposal) (held parts, err error) {
 	s := scopeOf(ctx)
 	if s == nil {

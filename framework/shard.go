@@ -22,8 +22,11 @@ func (f engine) Share(s access.Shard) error {
 	return nil
 }
 
+// Gain implements access.Engine.
+func (f engine) Gain(gained func(key informer.Key) bool) { f.takeover.add(takenPart{has: gained}) }
+
 // Reshare implements access.Engine.
-func (f engine) Reshare(gained, lost func(key informer.Key) bool) {
+func (f engine) Reshare(lost func(key informer.Key) bool) {
 	for _, key := range f.remembered() {
 		if !f.tracksDeletion(key) {
 			f.disown(key)
@@ -34,12 +37,10 @@ func (f engine) Reshare(gained, lost func(key informer.Key) bool) {
 			f.metrics.ages.deletion.Delete(key)
 		}
 	}
-	if gained != nil {
-		f.takeover.add(takenPart{has: gained})
-	}
 	if lost != nil && f.remover == nil && !f.usesFinalizer() {
 		f.takeover.add(takenPart{has: lost, lost: true})
 	}
+	f.takeover.start()
 }
 
 // remembered are the keys of which the framework remembers something. Some may come twice.

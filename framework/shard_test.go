@@ -67,13 +67,14 @@ func (p *part) works(name string) bool {
 
 // becomes changes the part, and tells the framework.
 func (p *part) becomes(f *framework.Framework, names ...string) {
-	p.mu.Lock()
 	before := p.names
+	access.EngineOf(f).Gain(func(key informer.Key) bool {
+		return slices.Contains(names, key.Name) && !slices.Contains(before, key.Name)
+	})
+	p.mu.Lock()
 	p.names, p.held = names, nil
 	p.mu.Unlock()
-	access.EngineOf(f).Reshare(func(key informer.Key) bool {
-		return slices.Contains(names, key.Name) && !slices.Contains(before, key.Name)
-	}, nil)
+	access.EngineOf(f).Reshare(nil)
 }
 
 // sharedFramework is a framework of a source with objects of these names, which reconciles by a function.
@@ -90,6 +91,33 @@ func sharedFramework(t *testing.T, p *part, created func(ctx context.Context, ob
 		t.Fatal(err)
 	}
 	return f, source
+}
+
+func TestR11AKeyThatWaitsAlreadyIsNotReconciledWhileItsObjectIsGained(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var done journal
+		p := newPart("a")
+		f, _ := sharedFramework(t, p, func(_ context.Context, obj any) error {
+			done.add(obj.(*corev1.ConfigMap).Name)
+			return nil
+		}, "a", "b")
+		defer running(t, f)()
+		synctest.Wait()
+		access.EngineOf(f).Gain(func(key informer.Key) bool { return key.Name == "b" })
+		p.mu.Lock()
+		p.names = []string{"a", "b"}
+		p.mu.Unlock()
+		f.Enqueue(informer.Key{Namespace: "default", Name: "b"})
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"a"}, done.all()); diff != "" {
+			t.Errorf("reconciled before the source was compared (-want +got):\n%s", diff)
+		}
+		access.EngineOf(f).Reshare(nil)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"a", "b"}, done.all()); diff != "" {
+			t.Errorf("reconciled (-want +got):\n%s", diff)
+		}
+	})
 }
 
 func TestAFrameworkReconcilesOnlyWhatItsShardHasAndWhatThatGainsIsBacklog(t *testing.T) {
@@ -188,7 +216,7 @@ func TestADeletionIsProcessedBeforeItsObjectIsPassedOn(t *testing.T) {
 		p.names, p.held = nil, []string{"a"}
 		p.mu.Unlock()
 		all := func(informer.Key) bool { return true }
-		access.EngineOf(f).Reshare(nil, all)
+		access.EngineOf(f).Reshare(all)
 		put(t, source, inLife("a", "a again", "2"))
 		failing.Store(false)
 		if !access.EngineOf(f).HasUnprocessed(all) {

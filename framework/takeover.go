@@ -19,8 +19,10 @@ import (
 // trusted.
 type takeover struct {
 	mu sync.Mutex
-	// due are the parts of the objects that are not compared yet. They are not reconciled.
-	due []takenPart
+	// due are the parts of the objects that are not compared yet. They are not reconciled. Only the
+	// first started of them may be compared.
+	due     []takenPart
+	started int
 	// more has a value when there may be more of them.
 	more chan struct{}
 	// behind are the keys whose event the source has yet to deliver.
@@ -37,24 +39,39 @@ type takenPart struct {
 
 func newTakeover() *takeover {
 	everything := func(informer.Key) bool { return true }
-	return &takeover{due: []takenPart{{has: everything, queued: true}}, more: make(chan struct{}, 1)}
+	return &takeover{due: []takenPart{{has: everything, queued: true}}, started: 1, more: make(chan struct{}, 1)}
 }
 
-// add adds a part of the objects, to be compared and then reconciled.
+// add adds a part of the objects, to be compared and then reconciled, once start is called.
 func (t *takeover) add(p takenPart) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.due = append(t.due, p)
+}
+
+// start lets all parts be compared.
+func (t *takeover) start() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.started = len(t.due)
 	select {
 	case t.more <- struct{}{}:
 	default:
 	}
 }
 
+// parts returns the parts that may be compared.
 func (t *takeover) parts() []takenPart {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.Clone(t.due)
+	return slices.Clone(t.due[:t.started])
+}
+
+// compared removes the first n parts.
+func (t *takeover) compared(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.due, t.started = t.due[n:], t.started-n
 }
 
 // isDue reports whether a key is not compared yet.
@@ -106,9 +123,7 @@ func (f *Framework) takeOver(ctx context.Context) {
 			wait(ctx, comparePause)
 			continue
 		}
-		f.takeover.mu.Lock()
-		f.takeover.due = f.takeover.due[len(parts):]
-		f.takeover.mu.Unlock()
+		f.takeover.compared(len(parts))
 		parts = slices.DeleteFunc(parts, func(p takenPart) bool { return p.queued })
 		if len(parts) == 0 {
 			continue

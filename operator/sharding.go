@@ -291,15 +291,20 @@ func (s *sharing) follow() (ring *slots.Ring, listed slots.Set) {
 	if before == now {
 		return ring, listed
 	}
+	gained, lost := within(now.Owned.Without(before.Owned)), within(now.Releasing.Without(before.Releasing))
+	if gained != nil {
+		for _, f := range s.frameworks {
+			access.EngineOf(f).Gain(gained)
+		}
+	}
 	s.holder.Have(now)
 	for i := range s.passing {
 		if !now.Releasing.Has(i) {
 			s.passing[i] = time.Time{}
 		}
 	}
-	gained, lost := within(now.Owned.Without(before.Owned)), within(now.Releasing.Without(before.Releasing))
 	for _, f := range s.frameworks {
-		access.EngineOf(f).Reshare(gained, lost)
+		access.EngineOf(f).Reshare(lost)
 	}
 	if before.Owned != now.Owned {
 		s.counts.note(before.Owned, now.Owned)

@@ -22,17 +22,20 @@ type Engine interface {
 	// ignored. framework.IsInvalidConfig holds for the error: the framework runs already, or is
 	// driven by a queue that is not its own. operator.New calls it.
 	Share(s Shard) error
+	// Gain is called before the shard owns more objects. Until Reshare is called, nothing is done
+	// for them: the source may hold older states than another replica has seen.
+	Gain(gained func(key informer.Key) bool)
 	// Reshare is called each time that the shard owns or holds other objects than before. The
 	// framework forgets its state of objects that the shard does not own, except for unprocessed
 	// deletions of objects that it holds, and its state of objects that the source does not hold.
-	// The gained objects that the source holds become backlog, and so do their unprocessed
-	// deletions; nil stands for none. It may be called at any time, also before Run and after it,
-	// but not twice at once.
+	// The gained objects that the source holds are compared with the live ones and become backlog,
+	// and so do their unprocessed deletions. It may be called at any time, also before Run and
+	// after it, but not twice at once, nor at the same time as Gain.
 	//
 	// lost are the objects that are about to be passed to another replica; nil stands for none.
 	// Where only this process remembers deletions, the source is compared with the live objects,
 	// so that no deletion is missed that the source shows late.
-	Reshare(gained, lost func(key informer.Key) bool)
+	Reshare(lost func(key informer.Key) bool)
 	// HasUnprocessed reports whether there are deletions to process of objects that are gone, or
 	// may be any, among objects that has accepts. It is safe for concurrent use.
 	HasUnprocessed(has func(key informer.Key) bool) bool

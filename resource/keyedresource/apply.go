@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/internal/panics"
@@ -24,7 +22,7 @@ func (r *resource[O, T]) ApplyUpdateChange(ctx context.Context, obj O, change St
 	return r.put(ctx, obj, change, "put a thing")
 }
 
-// put puts things, whose keys are in the journal then.
+// put puts things after their keys have been added to the journal.
 func (r *resource[O, T]) put(ctx context.Context, obj O, change State[T], done string) error {
 	ctx, _, err := r.ownership(ctx, obj)
 	if err != nil {
@@ -37,21 +35,18 @@ func (r *resource[O, T]) put(ctx context.Context, obj O, change State[T], done s
 	if err := change.journal.add(ctx, names); err != nil {
 		return err
 	}
-	ranks := r.ranks(change.Items)
-	_, err = r.each(ctx, ranks, done, func(it item[T]) error { return r.config.Put(ctx, obj, it.content) })
+	_, err = r.each(ctx, change, done, func(it item[T]) error { return r.config.Put(ctx, obj, it.content) })
 	return err
 }
 
-// ApplyDeleteChange implements framework.TypedCRUDResourceOps. What is gone is taken from the journal; what takes its time is when it
-// is not found any more.
+// ApplyDeleteChange implements framework.TypedCRUDResourceOps. It removes the keys of deleted things from the journal, or leaves
+// that to a later reconciliation, which does not find the things, if deletions take time.
 func (r *resource[O, T]) ApplyDeleteChange(ctx context.Context, obj O, change State[T]) error {
 	ctx, _, err := r.ownership(ctx, obj)
 	if err != nil {
 		return err
 	}
-	ranks := r.ranks(change.Items)
-	slices.Reverse(ranks)
-	gone, err := r.each(ctx, ranks, "deleted a thing", func(it item[T]) error { return r.config.Delete(ctx, obj, it.content) })
+	gone, err := r.each(ctx, change, "deleted a thing", func(it item[T]) error { return r.config.Delete(ctx, obj, it.content) })
 	if r.config.WaitForDeletion {
 		gone = nil
 	}
@@ -61,81 +56,24 @@ func (r *resource[O, T]) ApplyDeleteChange(ctx context.Context, obj O, change St
 	return err
 }
 
-// ranks sorts things by their rank: each of the lists has those of one, in their order.
-func (r *resource[O, T]) ranks(items []item[T]) [][]item[T] {
-	if r.config.Order == nil {
-		return [][]item[T]{items}
-	}
-	byRank := map[int][]item[T]{}
-	var ranks []int
-	for _, it := range items {
-		rank := r.config.Order(it.content)
-		if byRank[rank] == nil {
-			ranks = append(ranks, rank)
+// each calls do for each thing, and returns the names of the things for which do has succeeded.
+func (r *resource[O, T]) each(
+	ctx context.Context, change State[T], done string, do func(item[T]) error,
+) (names []string, err error) {
+	err = keyed.Each(ctx, change.State, newFaults(), func(it item[T]) error {
+		if err := panics.Recovered(func() error { return do(it) }); err != nil {
+			return fmt.Errorf("%s %s: %w", it.action, it.key, err)
 		}
-		byRank[rank] = append(byRank[rank], it)
-	}
-	slices.Sort(ranks)
-	sorted := make([][]item[T], 0, len(ranks))
-	for _, rank := range ranks {
-		sorted = append(sorted, byRank[rank])
-	}
-	return sorted
+		names = append(names, it.key.Name)
+		r.log(ctx, done, it)
+		return nil
+	})
+	return names, err
 }
 
-// each does something with all things of a rank, and then with those of the next one, unless one has failed. It returns the names of
-// those with which it was done.
-func (r *resource[O, T]) each(ctx context.Context, ranks [][]item[T], done string, do func(item[T]) error) (names []string, err error) {
-	for _, items := range ranks {
-		errs := r.atOnce(ctx, items, do)
-		for i, it := range items {
-			if errs[i] == nil {
-				names = append(names, it.key.Name)
-				r.log(ctx, done, it)
-			}
-		}
-		errs = slices.DeleteFunc(errs, func(err error) bool { return errors.Is(err, errNotBegun) })
-		if err := framework.Partial(errs...); err != nil {
-			return names, err
-		}
-	}
-	return names, nil
-}
-
-// errNotBegun is the error of things with which nothing was done because nobody answers any more.
-var errNotBegun = errors.New("not begun")
-
-// atOnce does something with some things at the same time, and returns an error for each.
-func (r *resource[O, T]) atOnce(ctx context.Context, items []item[T], do func(item[T]) error) []error {
-	errs := make([]error, len(items))
-	free := make(chan struct{}, r.config.Concurrency)
-	var running sync.WaitGroup
-	var stop atomic.Bool
-	for i, it := range items {
-		free <- struct{}{}
-		if stop.Load() {
-			errs[i] = errNotBegun
-			<-free
-			continue
-		}
-		running.Go(func() {
-			defer func() { <-free }()
-			if err := panics.Recovered(func() error { return do(it) }); err != nil {
-				errs[i] = fmt.Errorf("%s %s: %w", it.action, it.key, err)
-				if unreachable(ctx, err) {
-					stop.Store(true)
-				}
-			}
-		})
-	}
-	running.Wait()
-	return errs
-}
-
-// unreachable tells whether the next thing would fail in the same way: the context has ended, or nobody answers.
-func unreachable(ctx context.Context, err error) bool {
-	var unanswered net.Error
-	return ctx.Err() != nil || errors.As(err, &unanswered)
+// newFaults collects the errors of things. An error concerns one thing only unless the system has not answered.
+func newFaults(errs ...error) *keyed.Faults {
+	return keyed.NewFaults(func(err error) bool { return !errors.As(err, new(net.Error)) }, errs...)
 }
 
 func (r *resource[O, T]) log(ctx context.Context, message string, it item[T]) {

@@ -44,8 +44,8 @@
 //   - A patch lists the things to put, as creations and updates, and those to delete, with the fields that change. There is no patch
 //     when nothing changes. Computing patches writes nothing.
 //   - Values of sensitive fields appear in no state, change or log line, nor, from eight characters on, in the errors of Put and Delete.
-//   - Each thing fails alone: its error is joined with those of the others, which are put all the same, unless one that has a lower
-//     rank has failed or nobody answers. While something that is desired is refused or can't be put, nothing is deleted.
+//   - Each thing fails alone: its error is joined with those of the others, which are put all the same, unless the system does not
+//     answer. While something that is desired is refused or can't be put, nothing is deleted.
 //   - What others change is put right: at the next reconciliation, at the latest after Config.Poll.
 //   - A crash between any two requests leaves nothing behind that is not found again. A thing that was put and not acknowledged is
 //     put once more if it is not as desired.

@@ -145,9 +145,8 @@ func TestWhatWasMadeBeforeACrashIsFoundAgainWhenNobodyWantsItAnyMore(t *testing.
 	z, ctx := newZone(), as(t, "o", "f")
 	crashed := newResource(t, z, &bytes.Buffer{}, blind(k.client, z), func(c *config) {
 		c.Put = func(_ context.Context, _ primary, r record) error {
-			return errors.Join(z.put(r), errors.New("the answer is lost")) // and b is never put, nor is this known to have been
+			return errors.Join(z.put(r), unanswered{}) // and b is never put, nor is this known to have been
 		}
-		c.Order = func(r record) int { return int(r.Host[0]) }
 	})
 	if err := update(ctx, k.primary, crashed); err == nil {
 		t.Fatal("no error")

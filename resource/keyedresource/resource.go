@@ -149,7 +149,7 @@ func (r *resource[O, T]) NewUpdatePatch(ctx context.Context, obj O, current, des
 	if err != nil {
 		return nil, err
 	}
-	faults := keyed.NewFaults(func(err error) bool { return !unreachable(ctx, err) }, desired.Faults...)
+	faults := newFaults(desired.Faults...)
 	create, update, remove := current.part(), current.part(), current.part()
 	create.State, update.State, remove.State = keyed.Sort(ctx, current.State, desired.State, faults,
 		func(have item[T], found bool, want item[T]) (item[T], error) {

@@ -75,10 +75,10 @@ func (c *ControllerRuntime[T]) tellRefusal(primary any) {
 // refused names what exists and is not the controller's, if an error is about that.
 func refused(err error) string {
 	if entry := (*natsresource.RefusedError)(nil); errors.As(err, &entry) {
-		return entry.Entry.Name
+		return entry.Key.Name
 	}
 	if object := (*objectresource.RefusedError)(nil); errors.As(err, &object) {
-		return object.Object.Name
+		return object.Key.Name
 	}
 	return ""
 }

@@ -113,7 +113,7 @@ func New[O, T any](config Config[O, T]) (*framework.TypedCRUDResource[O, State[T
 		}
 		config.Kind = cmp.Or(thing.Name(), "thing")
 	}
-	return framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[O, State[T]]{Logger: config.Logger, Ops: &resource[O, T]{config}})
+	return framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[O, State[T]]{Logger: config.Logger, Ops: newResource(config)})
 }
 
 func (c Config[O, T]) validate() error {

@@ -6,50 +6,22 @@ import (
 	"strings"
 
 	"github.com/operatorkit/operatorkit/context/secretscontext"
-	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
-// decision is what is to be decided of a desired thing: what is there of it.
-type decision[T any] struct {
-	current    State[T]
-	want, have item[T]
-	found      bool
-}
-
-// decide returns what has to happen to a desired thing: an item with the action Create or Update, or with none.
-func (r *resource[O, T]) decide(ctx context.Context, obj O, own ownership, d decision[T]) (item[T], error) {
-	if len(own.marks) > 1 {
-		identity.Take(ctx, d.want.key.String())
+// Compare implements keyed.Backend.
+func (r *things[O, T]) Compare(ctx context.Context, have *item[T], want item[T]) (item[T], error) {
+	if have == nil {
+		return r.changed(ctx, want, plan.Create, nil), nil
 	}
-	if !d.found {
-		d.have, d.found = d.current.others[d.want.key]
-	}
-	if !d.found && r.config.Get != nil && !d.current.journal.has(d.want.key.Name) {
-		have, found, err := r.look(ctx, obj, d.want.key)
-		if err != nil {
-			return item[T]{}, err
-		}
-		if found {
-			have.claim = r.claimOn(own, d.current.journal, have, false)
-		}
-		d.have, d.found = have, found
-	}
-	if !d.found {
-		return r.changed(ctx, d.want, plan.Create, nil), nil
-	}
-	c := d.have.claim
-	if !c.inherited && !c.Writable(r.config.Adopt) {
-		return item[T]{}, &RefusedError{Thing: d.want.key, Reason: c.Reason, Adoptable: c.Holder == keyed.Free}
-	}
-	d.want.claim = c
+	want.claim = have.claim
 	if r.config.Keep != nil {
-		d.want.content = r.config.Keep(d.have.content, d.want.content)
+		want.content = r.config.Keep(have.content, want.content)
 	}
-	change := r.changed(ctx, d.want, plan.Update, []T{d.have.content})
-	if !c.IsFormer() && r.equal(d.have.content, change) {
-		if c.Holder == keyed.Ours || d.current.journal == nil {
+	change := r.changed(ctx, want, plan.Update, []T{have.content})
+	if !have.claim.IsFormer() && r.equal(have.content, change) {
+		if have.claim.Holder == keyed.Ours || r.journal == nil {
 			return item[T]{}, nil
 		}
 		// It is put once more, so that the journal knows it: what that does not know is never deleted.

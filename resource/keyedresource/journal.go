@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,28 +26,32 @@ import (
 const JournalPrefix = "operatorkit.io/journal-"
 
 // journal is what stands in the annotations of a primary about the things that may be there for it: their keys, by the mark of the
-// resource that put them. Each write of it is one of the life and the version of the primary that was read. All methods may be
-// called on nil, which has no keys and writes nothing. It is used by one reconciliation.
+// resource that put them. Each write of it is one of the life and the version of the primary that was read. It is used by one
+// reconciliation. A nil journal has no keys and is not written.
 type journal struct {
 	client  client.Client
 	primary *metav1.PartialObjectMetadata
 	// gone says why nothing can be put for the primary any more, if it is not there.
 	gone error
-	// pages are those of the resource's marks: the present one, and then those of former names.
-	pages []page
+	// marks are those of the resource: the present one, and then those of former names. Each has a page, an annotation, and own are
+	// the pages which say something about this primary.
+	marks []identity.Mark
+	own   []bool
+	// keys are the keys of things, and which of the marks each stands under.
+	keys map[string]int
 	// inherited are the keys that an object of the same name had that lived before, as after a restore. What is desired of them is
 	// taken over. The rest is left alone: it may be another's by now, or still be that of the object that was backed up, elsewhere.
 	inherited sets.Set[string]
 	// copied is the primary whose journal this one carries, if it is a copy of that.
 	copied string
+	// stale are the keys to be removed, and bequest those inherited to be added with what is put.
+	stale, bequest []string
 }
 
-// page is what stands in one annotation.
-type page struct {
-	mark identity.Mark
-	keys sets.Set[string]
-	// signed tells that it says of which primary, and of which life of that, it is.
-	signed bool
+// journalOf returns the journal that belongs to a state.
+func journalOf[T any](s State[T]) *journal {
+	j, _ := s.Note.(*journal)
+	return j
 }
 
 type pageText struct {
@@ -57,23 +62,24 @@ type pageText struct {
 	Keys []string  `json:"keys"`
 }
 
-func (p page) annotation() string { return JournalPrefix + p.mark.Hash() }
-
 // readJournal reads the journal of a primary, without one nil. It asks the API server, because a copy may not know what was noted
 // last. What is gone already has that of its last known state, also if another object has its name by now.
-func (r *resource[O, T]) readJournal(ctx context.Context, obj O, own ownership) (*journal, error) {
+func (r *things[O, T]) readJournal(ctx context.Context) (*journal, error) {
 	if r.config.Journal == nil {
 		return nil, nil
 	}
-	given, ok := any(obj).(client.Object)
+	given, ok := any(r.obj).(client.Object)
 	if !ok {
-		return nil, framework.Permanent(fmt.Errorf("a %T has no annotations for a journal", obj))
+		return nil, framework.Permanent(fmt.Errorf("a %T has no annotations for a journal", r.obj))
 	}
 	gvk, err := r.config.Journal.GroupVersionKindFor(given)
 	if err != nil {
 		return nil, framework.Permanent(fmt.Errorf("find the kind of the primary: %w: register its type in the client's scheme", err))
 	}
-	j := &journal{client: r.config.Journal, primary: &metav1.PartialObjectMetadata{}, inherited: sets.New[string]()}
+	j := &journal{
+		client: r.config.Journal, primary: &metav1.PartialObjectMetadata{}, marks: r.marks, own: make([]bool, len(r.marks)),
+		keys: map[string]int{}, inherited: sets.New[string](),
+	}
 	j.primary.SetGroupVersionKind(gvk)
 	err = j.client.Get(ctx, client.ObjectKeyFromObject(given), j.primary)
 	switch {
@@ -85,8 +91,8 @@ func (r *resource[O, T]) readJournal(ctx context.Context, obj O, own ownership) 
 		resource := schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}
 		j.outlive(given, gvk, apierrors.NewConflict(resource, given.GetName(), errors.New("it was replaced by another object of its name")))
 	}
-	for _, mark := range own.marks {
-		if err := j.read(mark, r.config.Mark != nil); err != nil {
+	for at := range r.marks {
+		if err := j.read(at, r.config.Mark != nil); err != nil {
 			return nil, err
 		}
 	}
@@ -106,27 +112,33 @@ func (j *journal) outlive(last client.Object, gvk schema.GroupVersionKind, why e
 
 // read reads the page of a mark. One that was copied from another primary says nothing of this one. Where things hold marks, these say
 // whose they are, and the page of an earlier life is as good as one's own.
-func (j *journal) read(mark identity.Mark, marked bool) error {
-	p := page{mark: mark, keys: sets.New[string]()}
-	if text := j.primary.Annotations[p.annotation()]; text != "" {
-		var read pageText
-		if err := json.Unmarshal([]byte(text), &read); err != nil {
-			return framework.Permanent(fmt.Errorf("read the journal in the annotation %s of the primary: %w: mend it, "+
-				"or delete it and what %s has made", p.annotation(), err, mark))
-		}
-		switch {
-		case read.For != "" && read.For != j.name():
-			j.copied = read.For
-		case read.UID != "" && j.primary.UID != "" && read.UID != j.primary.UID && !marked:
-			j.inherited.Insert(read.Keys...)
-		default:
-			p.keys.Insert(read.Keys...)
-			p.signed = read.For == j.name() && read.UID == j.primary.UID
+func (j *journal) read(at int, marked bool) error {
+	text := j.primary.Annotations[j.annotation(at)]
+	if text == "" {
+		return nil
+	}
+	var read pageText
+	if err := json.Unmarshal([]byte(text), &read); err != nil {
+		return framework.Permanent(fmt.Errorf("read the journal in the annotation %s of the primary: %w: mend it, "+
+			"or delete it and what %s has made", j.annotation(at), err, j.marks[at]))
+	}
+	switch {
+	case read.For != "" && read.For != j.name():
+		j.copied = read.For
+	case read.UID != "" && j.primary.UID != "" && read.UID != j.primary.UID && !marked:
+		j.inherited.Insert(read.Keys...)
+	default:
+		j.own[at] = true
+		for _, key := range read.Keys {
+			if !j.has(key) {
+				j.keys[key] = at
+			}
 		}
 	}
-	j.pages = append(j.pages, p)
 	return nil
 }
+
+func (j *journal) annotation(at int) string { return JournalPrefix + j.marks[at].Hash() }
 
 // name is the name of the primary, with its namespace.
 func (j *journal) name() string {
@@ -136,111 +148,95 @@ func (j *journal) name() string {
 	return j.primary.Namespace + "/" + j.primary.Name
 }
 
-// standing returns an error if the primary is gone, for which nothing can be put then.
-func (j *journal) standing() error {
-	if j == nil {
-		return nil
-	}
-	return j.gone
-}
-
-// bequest returns the inherited keys that are desired, in their order.
-func (j *journal) bequest(desired func(key string) bool) (keys []string) {
-	if j == nil {
-		return nil
-	}
-	for _, key := range sets.List(j.inherited) {
-		if desired(key) {
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
-
-// lacks is the claim on a thing that exists and whose key is not in the journal.
-func (j *journal) lacks(key string) claim {
+// claimOn is the claim on a thing that exists.
+func (j *journal) claimOn(key string) keyed.Claim {
+	at, noted := j.keys[key]
 	switch {
+	case noted:
+		return keyed.ClaimOf(j.marks, at)
 	case j.inherited.Has(key):
-		return claim{Claim: keyed.Claim{Holder: keyed.Free}, inherited: true}
+		return keyed.Claim{Holder: keyed.Inherited}
 	case j.copied != "":
-		return free("it exists already, and the journal of the primary is a copy of that of " + j.copied)
+		return keyed.Claim{Holder: keyed.Free, Reason: "it exists already, and the journal of the primary is a copy of that of " + j.copied}
 	}
-	return free("it exists already, and is not in the journal of the primary")
+	return keyed.Claim{Holder: keyed.Free, Reason: "it exists already, and is not in the journal of the primary"}
 }
 
-// keys returns all keys in their order.
-func (j *journal) keys() []string {
+// all returns all keys in their order.
+func (j *journal) all() []string {
 	if j == nil {
 		return nil
 	}
-	all := sets.New[string]()
-	for _, p := range j.pages {
-		all = all.Union(p.keys)
-	}
-	return sets.List(all)
+	return slices.Sorted(maps.Keys(j.keys))
 }
 
 func (j *journal) has(key string) bool {
-	return j != nil && slices.ContainsFunc(j.pages, func(p page) bool { return p.keys.Has(key) })
+	if j == nil {
+		return false
+	}
+	_, ok := j.keys[key]
+	return ok
 }
 
-// former returns the mark of a former name under which alone a key stands.
-func (j *journal) former(key string) identity.Mark {
-	if j == nil || j.pages[0].keys.Has(key) {
-		return identity.Mark{}
-	}
-	for _, p := range j.pages {
-		if p.keys.Has(key) {
-			return p.mark
-		}
-	}
-	return identity.Mark{}
+// settle finds out what has to change besides the keys of what is put and deleted. Sign reports that a page does not say whose it is: in a
+// copy it would pass for that of the copy. Trim reports that keys are to be removed.
+func (j *journal) settle(desired func(key string) bool) (sign, trim bool) {
+	j.stale = slices.DeleteFunc(j.stale, desired)
+	j.bequest = slices.DeleteFunc(sets.List(j.inherited), func(key string) bool { return !desired(key) })
+	return len(j.changes()) > 0, len(j.stale) > 0
 }
 
 // add notes keys under the present name, and returns when that is written.
-func (j *journal) add(ctx context.Context, keys []string) error {
-	return j.write(ctx, func(at int, p page) {
-		if at == 0 {
-			p.keys.Insert(keys...)
-		} else {
-			p.keys.Delete(keys...)
-		}
-	})
-}
-
-// remove takes keys from the journal.
-func (j *journal) remove(ctx context.Context, keys []string) error {
-	return j.write(ctx, func(_ int, p page) { p.keys.Delete(keys...) })
-}
-
-// unsigned tells whether there are keys of which it is not written whose they are: in a copy they would pass for those of the copy.
-func (j *journal) unsigned() bool {
-	return j != nil && slices.ContainsFunc(j.pages, func(p page) bool { return p.keys.Len() > 0 && !p.signed })
-}
-
-// write writes the pages that change, and those that are not signed.
-func (j *journal) write(ctx context.Context, change func(at int, p page)) error {
+func (j *journal) add(ctx context.Context, keys []Key) error {
 	if j == nil {
 		return nil
 	}
-	annotations := map[string]any{}
-	pages := make([]page, 0, len(j.pages))
-	for at, before := range j.pages {
-		p := page{before.mark, before.keys.Clone(), true}
-		change(at, p)
-		pages = append(pages, p)
-		switch {
-		case p.keys.Equal(before.keys) && (before.signed || p.keys.Len() == 0):
-		case p.keys.Len() == 0:
-			annotations[p.annotation()] = nil
-		default:
-			text, err := json.Marshal(pageText{p.mark.String(), j.name(), j.primary.UID, sets.List(p.keys)})
-			if err != nil {
-				return err
+	for _, key := range keys {
+		j.keys[key.Name] = 0
+	}
+	for _, key := range j.bequest {
+		j.keys[key] = 0
+	}
+	return j.write(ctx)
+}
+
+// removeGone removes the keys of things that are gone.
+func (j *journal) removeGone(ctx context.Context) error {
+	if j == nil {
+		return nil
+	}
+	for _, key := range j.stale {
+		delete(j.keys, key)
+	}
+	return j.write(ctx)
+}
+
+// changes returns the annotations that differ from what stands in the primary.
+func (j *journal) changes() map[string]any {
+	pages := make([][]string, len(j.marks))
+	for _, key := range j.all() {
+		pages[j.keys[key]] = append(pages[j.keys[key]], key)
+	}
+	changes := map[string]any{}
+	for at, keys := range pages {
+		name := j.annotation(at)
+		if len(keys) == 0 {
+			if j.own[at] {
+				changes[name] = nil
 			}
-			annotations[p.annotation()] = string(text)
+			continue
+		}
+		text, _ := json.Marshal(pageText{j.marks[at].String(), j.name(), j.primary.UID, keys}) // Strings have a JSON form.
+		if j.primary.Annotations[name] != string(text) {
+			changes[name] = string(text)
 		}
 	}
+	return changes
+}
+
+// write writes what has changed.
+func (j *journal) write(ctx context.Context) error {
+	annotations := j.changes()
 	if len(annotations) == 0 {
 		return nil
 	}
@@ -250,7 +246,7 @@ func (j *journal) write(ctx context.Context, change func(at int, p page)) error 
 	if err != nil {
 		return err
 	}
-	manager := client.FieldOwner(j.pages[0].mark.FieldManager())
+	manager := client.FieldOwner(j.marks[0].FieldManager())
 	err = j.client.Patch(ctx, j.primary, client.RawPatch(types.MergePatchType, document), manager)
 	if apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) {
 		return framework.Permanent(fmt.Errorf("write the journal of the primary, of %d bytes: %w: an object takes %d bytes of annotations: "+
@@ -259,6 +255,10 @@ func (j *journal) write(ctx context.Context, change func(at int, p page)) error 
 	if err != nil {
 		return fmt.Errorf("write the journal of the primary: %w", err)
 	}
-	j.pages = pages
+	for at := range j.own {
+		if text, changed := annotations[j.annotation(at)]; changed {
+			j.own[at] = text != nil
+		}
+	}
 	return nil
 }

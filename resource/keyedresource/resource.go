@@ -5,28 +5,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
-	"time"
 
-	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/resource/internal/keyed"
-	"github.com/operatorkit/operatorkit/resource/internal/patch"
 )
 
-// vanishing is when the primary is looked at again while one of its things is on its way out.
-const vanishing = 2 * time.Second
-
 // resource is the logic of the CRUD resource.
-type resource[O, T any] struct{ config Config[O, T] }
+type resource[O, T any] struct {
+	keyed.Engine[O, Key, item[T]]
+	config Config[O, T]
+}
 
-// Name implements framework.TypedCRUDResourceOps.
-func (r *resource[O, T]) Name() string { return r.config.Name }
-
-// FormerNames implements framework.FormerNamer.
-func (r *resource[O, T]) FormerNames() []string { return r.config.FormerNames }
+func newResource[O, T any](config Config[O, T]) *resource[O, T] {
+	r := &resource[O, T]{config: config}
+	r.Engine = keyed.Engine[O, Key, item[T]]{
+		Config: keyed.Config{
+			Name: config.Name, FormerNames: config.FormerNames, Noun: "thing", Adopt: config.Adopt, Logger: config.Logger,
+			Alone: func(err error) bool { return !errors.As(err, new(net.Error)) },
+		},
+		For: r.backend,
+	}
+	return r
+}
 
 // Rights implements framework.RightsLister. The things themselves are elsewhere.
 func (r *resource[O, T]) Rights() []framework.Right {
@@ -36,66 +41,150 @@ func (r *resource[O, T]) Rights() []framework.Right {
 	return []framework.Right{{Verbs: []string{"get", "patch"}}}
 }
 
-// GetCurrentState implements framework.TypedCRUDResourceOps. It returns the things that are the resource's own, in the order of
-// their keys, and has those of others at hand.
-func (r *resource[O, T]) GetCurrentState(ctx context.Context, obj O) (State[T], error) {
-	ctx, own, err := r.ownership(ctx, obj)
-	if err != nil {
-		return State[T]{}, err
+// NewUpdatePatch implements framework.TypedCRUDResourceOps. It also has the journal written if that has to change.
+func (r *resource[O, T]) NewUpdatePatch(
+	ctx context.Context, obj O, current, desired State[T],
+) (*framework.TypedPatch[State[T]], error) {
+	j := journalOf(current)
+	if j != nil && j.gone != nil && !desired.Terminating {
+		return nil, j.gone
 	}
-	state := State[T]{others: map[Key]item[T]{}}
-	if state.journal, err = r.readJournal(ctx, obj, own); err != nil {
-		return State[T]{}, err
+	patch, err := r.Engine.NewUpdatePatch(ctx, obj, current, desired)
+	if remove, ok := patch.DeleteChange(); ok && !remove.Empty() && r.config.WaitForDeletion {
+		requeuecontext.SetAfter(ctx, keyed.Vanishing)
+	}
+	if j == nil || desired.Terminating {
+		return patch, err
+	}
+	wanted := desired.ByKey()
+	sign, trim := j.settle(func(key string) bool {
+		_, found := wanted[r.key(key)]
+		return found
+	})
+	if (sign || trim) && patch == nil {
+		patch = framework.NewTypedPatch[State[T]]()
+	}
+	if create, ok := patch.CreateChange(); sign && !ok { // Creations wait neither for what is refused nor until updates are allowed.
+		create.Note = j
+		patch.SetCreateChange(create)
+	}
+	if remove, ok := patch.DeleteChange(); trim && !ok {
+		remove.Note = j
+		patch.SetDeleteChange(remove)
+	}
+	return patch, err
+}
+
+// NewDeletePatch implements framework.TypedCRUDResourceOps. The journal goes with the primary.
+func (r *resource[O, T]) NewDeletePatch(
+	ctx context.Context, obj O, current, desired State[T],
+) (*framework.TypedPatch[State[T]], error) {
+	current.Note = nil
+	return r.Engine.NewDeletePatch(ctx, obj, current, desired)
+}
+
+// ApplyCreateChange implements framework.TypedCRUDResourceOps.
+func (r *resource[O, T]) ApplyCreateChange(ctx context.Context, obj O, change State[T]) error {
+	if err := journalOf(change).add(ctx, change.Keys()); err != nil {
+		return err
+	}
+	return r.Engine.ApplyCreateChange(ctx, obj, change)
+}
+
+// ApplyUpdateChange implements framework.TypedCRUDResourceOps.
+func (r *resource[O, T]) ApplyUpdateChange(ctx context.Context, obj O, change State[T]) error {
+	return r.ApplyCreateChange(ctx, obj, change)
+}
+
+// ApplyDeleteChange implements framework.TypedCRUDResourceOps. It removes the keys of deleted things from the journal, or leaves
+// that to a later reconciliation, which does not find the things, if deletions take time.
+func (r *resource[O, T]) ApplyDeleteChange(ctx context.Context, obj O, change State[T]) error {
+	err := r.Engine.ApplyDeleteChange(ctx, obj, change)
+	if noted := journalOf(change).removeGone(ctx); noted != nil {
+		return framework.Partial(err, noted)
+	}
+	return err
+}
+
+// things are the things of one primary.
+type things[O, T any] struct {
+	*resource[O, T]
+	obj O
+	// marks are the present one, and then those of former names. Texts are what things have of them.
+	marks []identity.Mark
+	texts []string
+	// journal is that of the primary; nil without one.
+	journal *journal
+}
+
+func (r *resource[O, T]) backend(
+	ctx context.Context, obj O, marks []identity.Mark, note any,
+) (context.Context, keyed.Backend[Key, item[T]], error) {
+	key, err := keyed.OwnerKey(obj, r.config.OwnerKey)
+	things := &things[O, T]{resource: r, obj: obj, marks: marks}
+	things.journal, _ = note.(*journal)
+	for _, m := range marks {
+		things.texts = append(things.texts, MarkOf(m, key))
+	}
+	return context.WithValue(ctx, marksKey{}, things.texts), things, err
+}
+
+// List implements keyed.Backend.
+func (r *things[O, T]) List(ctx context.Context) (state State[T], err error) {
+	if r.journal, err = r.readJournal(ctx); err != nil {
+		return state, err
+	}
+	if r.journal != nil {
+		state.Note = r.journal
 	}
 	there := map[Key]bool{}
 	if r.config.Current != nil {
-		things, err := r.config.Current(ctx, obj)
+		current, err := r.config.Current(ctx, r.obj)
 		if err != nil {
-			return State[T]{}, err
+			return state, err
 		}
-		for _, thing := range things {
+		for _, thing := range current {
 			it := r.newItem(thing)
 			if there[it.key] {
-				return State[T]{}, framework.Permanent(fmt.Errorf("%s is among the current things twice: have Key tell them apart", it.key))
+				return state, framework.Permanent(fmt.Errorf("%s is among the current things twice: have Key tell them apart", it.key))
 			}
 			there[it.key] = true
-			state.add(it, r.claimOn(own, state.journal, it, true))
+			it.claim = r.claimOn(it, true)
+			state.Items = append(state.Items, it)
 		}
 	}
-	for _, key := range state.journal.keys() {
+	for _, key := range r.journal.all() {
 		if there[r.key(key)] {
 			continue
 		}
-		it, found, err := r.look(ctx, obj, r.key(key))
+		it, found, err := r.look(ctx, r.key(key), true)
 		switch {
 		case err != nil:
-			return State[T]{}, err
+			return state, err
 		case found:
-			state.add(it, r.claimOn(own, state.journal, it, true))
+			state.Items = append(state.Items, it)
 		default:
-			state.stale = append(state.stale, key)
+			r.journal.stale = append(r.journal.stale, key)
 		}
 	}
 	slices.SortFunc(state.Items, func(a, b item[T]) int { return cmp.Compare(a.key.Name, b.key.Name) })
-	if r.config.Poll > 0 && !keyed.Deleting(obj) {
+	if r.config.Poll > 0 && !keyed.Deleting(r.obj) {
 		requeuecontext.SetAfter(ctx, r.config.Poll)
 	}
 	return state, nil
 }
 
-// add takes a thing into a current state.
-func (s *State[T]) add(it item[T], c claim) {
-	it.claim = c
-	if c.Holder == keyed.Ours {
-		s.Items = append(s.Items, it)
-		return
+// Find implements keyed.Backend.
+func (r *things[O, T]) Find(ctx context.Context, want item[T]) (item[T], bool, error) {
+	if r.config.Get == nil || r.journal.has(want.key.Name) {
+		return item[T]{}, false, nil
 	}
-	s.others[it.key] = it
+	return r.look(ctx, want.key, false)
 }
 
 // look asks for one thing.
-func (r *resource[O, T]) look(ctx context.Context, obj O, k Key) (item[T], bool, error) {
-	thing, found, err := r.config.Get(ctx, obj, k.Name)
+func (r *things[O, T]) look(ctx context.Context, k Key, listed bool) (item[T], bool, error) {
+	thing, found, err := r.config.Get(ctx, r.obj, k.Name)
 	if err != nil || !found {
 		return item[T]{}, false, err
 	}
@@ -103,6 +192,7 @@ func (r *resource[O, T]) look(ctx context.Context, obj O, k Key) (item[T], bool,
 	if it.key != k {
 		return item[T]{}, false, framework.Permanent(fmt.Errorf("asked for %s, Get returned %s", k, it.key))
 	}
+	it.claim = r.claimOn(it, listed)
 	return it, true, nil
 }
 
@@ -112,95 +202,23 @@ func (r *resource[O, T]) newItem(thing T) item[T] {
 	return item[T]{key: r.key(r.config.Key(thing)), content: thing}
 }
 
-// GetDesiredState implements framework.TypedCRUDResourceOps.
-func (r *resource[O, T]) GetDesiredState(ctx context.Context, obj O) (State[T], error) {
-	if keyed.Deleting(obj) {
-		return State[T]{State: keyed.State[Key, item[T]]{Terminating: true}}, nil
-	}
-	ctx, own, err := r.ownership(ctx, obj)
-	if err != nil {
-		return State[T]{}, err
-	}
-	things, err := r.config.Desired(ctx, obj)
-	if err != nil {
-		return State[T]{}, err
-	}
-	return State[T]{State: keyed.Desired("thing", len(things), func(i int) (item[T], error) {
-		it := r.newItem(things[i])
+// Desired implements keyed.Backend.
+func (r *things[O, T]) Desired(ctx context.Context) (int, func(i int) (item[T], error), error) {
+	desired, err := r.config.Desired(ctx, r.obj)
+	return len(desired), func(i int) (item[T], error) {
+		it := r.newItem(desired[i])
 		switch {
 		case it.key.Name == "":
 			return it, errors.New("it has no key")
-		case r.config.Mark != nil && r.config.Mark(it.content) != own.texts[0]:
+		case r.config.Mark != nil && r.config.Mark(it.content) != r.texts[0]:
 			return it, fmt.Errorf("%s has the mark %q: have Desired set it to keyedresource.Mark(ctx)", it.key, r.config.Mark(it.content))
 		}
 		return it, nil
-	})}, nil
+	}, err
 }
 
-// NewUpdatePatch implements framework.TypedCRUDResourceOps.
-func (r *resource[O, T]) NewUpdatePatch(ctx context.Context, obj O, current, desired State[T]) (*framework.TypedPatch[State[T]], error) {
-	if desired.Terminating {
-		return nil, nil
-	}
-	if err := current.journal.standing(); err != nil {
-		return nil, err
-	}
-	ctx, own, err := r.ownership(ctx, obj)
-	if err != nil {
-		return nil, err
-	}
-	faults := newFaults(desired.Faults...)
-	create, update, remove := current.part(), current.part(), current.part()
-	create.State, update.State, remove.State = keyed.Sort(ctx, current.State, desired.State, faults,
-		func(have item[T], found bool, want item[T]) (item[T], error) {
-			return r.decide(ctx, obj, own, decision[T]{current, want, have, found})
-		},
-		func(have item[T]) (item[T], bool) { return deletion(have), !have.claim.LeftToOthers(ctx, have.key) })
-	r.await(ctx, remove)
-	wanted := desired.ByKey()
-	stays := func(key string) bool {
-		_, found := wanted[r.key(key)]
-		return found
-	}
-	remove.stale = slices.DeleteFunc(slices.Clone(current.stale), stays)
-	create.bequest, create.unsigned = current.journal.bequest(stays), current.journal.unsigned()
-	update.bequest = create.bequest
-	return patchOf(create, update, remove), faults.Err()
-}
-
-// part returns an empty part of a patch.
-func (s State[T]) part() State[T] { return State[T]{journal: s.journal} }
-
-// NewDeletePatch implements framework.TypedCRUDResourceOps.
-func (r *resource[O, T]) NewDeletePatch(ctx context.Context, _ O, current, _ State[T]) (*framework.TypedPatch[State[T]], error) {
-	var remove State[T] // The journal goes with the primary.
-	for _, have := range current.Items {
-		if !have.claim.LeftToOthers(ctx, have.key) {
-			remove.Items = append(remove.Items, deletion(have))
-		}
-	}
-	if r.await(ctx, remove) {
-		finalizerskeptcontext.SetKept(ctx)
-	}
-	return patchOf(State[T]{}, State[T]{}, remove), nil
-}
-
-// await has the primary looked at again if something is on its way out, and tells whether.
-func (r *resource[O, T]) await(ctx context.Context, remove State[T]) bool {
-	waits := r.config.WaitForDeletion && !remove.Empty()
-	if waits {
-		requeuecontext.SetAfter(ctx, vanishing)
-	}
-	return waits
-}
-
-func deletion[T any](have item[T]) item[T] {
+// Deletion implements keyed.Backend.
+func (r *things[O, T]) Deletion(have item[T]) (item[T], bool) {
 	have.action = plan.Delete
-	return have
-}
-
-// patchOf returns the patch with these parts.
-func patchOf[T any](create, update, remove State[T]) *framework.TypedPatch[State[T]] {
-	remove.State = remove.Reversed()
-	return patch.Of(func(s State[T]) bool { return !s.Empty() || len(s.stale) > 0 || s.unsigned }, create, update, remove)
+	return have, r.config.WaitForDeletion
 }

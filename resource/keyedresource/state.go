@@ -7,25 +7,7 @@ import (
 
 // State is a set of things: those that are there, those that should be, or those that a part of a patch changes. It shows
 // keys and changes only, and no values of sensitive fields.
-type State[T any] struct {
-	keyed.State[Key, item[T]]
-
-	// others are those of a current state that are not the resource's own.
-	others map[Key]item[T]
-	// journal is that of the primary; nil without one.
-	journal *journal
-	// stale are the keys to be taken from the journal, and bequest those of an earlier life to be noted with what is put.
-	stale, bequest []string
-	// unsigned tells that the journal is written also if its keys stay, so that it says whose it is. It is one of the creations, which wait
-	// for nothing, neither for what is refused nor until updates are allowed.
-	unsigned bool
-}
-
-// Changes implements plan.Changer. It is empty for the current and the desired state.
-func (s State[T]) Changes() []plan.Change { return s.State.Changes() }
-
-// Keys returns the keys of the things.
-func (s State[T]) Keys() []Key { return s.State.Keys() }
+type State[T any] = keyed.State[Key, item[T]]
 
 // Key names a thing. It is comparable.
 type Key struct {
@@ -44,7 +26,7 @@ type item[T any] struct {
 	action plan.Action
 	// content is the thing: as it is, or as it is to be put.
 	content T
-	claim   claim
+	claim   keyed.Claim
 	fields  []plan.FieldChange
 	// description says in words what happens, if fields don't.
 	description string
@@ -55,6 +37,9 @@ func (it item[T]) Key() Key { return it.key }
 
 // Action implements keyed.Item.
 func (it item[T]) Action() plan.Action { return it.action }
+
+// Held implements keyed.Item.
+func (it item[T]) Held() keyed.Claim { return it.claim }
 
 // Change implements keyed.Item.
 func (it item[T]) Change() plan.Change {

@@ -11,11 +11,11 @@ import (
 )
 
 // claimOn tells whose the entry is.
-func claimOn(m *natsinformer.Meta, p ownership) keyed.Claim {
+func (r *entries[O, T]) claimOn(m *natsinformer.Meta) keyed.Claim {
 	by := m.Annotations[MadeByAnnotation]
 	made, known := strings.CutPrefix(by, form)
-	ofPrimary := m.OwnerKind == p.kind && m.OwnerKey == p.key
-	own := slices.IndexFunc(p.marks, func(mark identity.Mark) bool { return by == madeBy(mark) })
+	ofPrimary := m.OwnerKind == r.owner.kind && m.OwnerKey == r.owner.key
+	own := slices.IndexFunc(r.marks, func(mark identity.Mark) bool { return by == madeBy(mark) })
 	switch {
 	case by == "" && m.OwnerKind == "" && m.OwnerKey == "":
 		return keyed.Claim{Holder: keyed.Free, Reason: "it exists already and has no owner"}
@@ -25,7 +25,7 @@ func claimOn(m *natsinformer.Meta, p ownership) keyed.Claim {
 		return keyed.Claim{Holder: keyed.Foreign, Reason: "it " + belongs(m)}
 	case !known:
 		return keyed.Claim{Holder: keyed.Foreign, Reason: fmt.Sprintf("it %s, and its %s has a form that is not known here: %q", belongs(m), MadeByAnnotation, by)}
-	case by == MadeBy(p.scope.Identity) && ofPrimary:
+	case by == MadeBy(identity.Identity{Operator: r.marks[0].Operator, Framework: r.marks[0].Framework}) && ofPrimary:
 		return keyed.Claim{Holder: keyed.Free, Reason: fmt.Sprintf("it was made for the same primary by %s without a resource", made)}
 	case !ofPrimary, own < 0:
 		return keyed.Claim{Holder: keyed.Foreign, Reason: fmt.Sprintf("it %s and was made by %s", belongs(m), made)}
@@ -33,7 +33,7 @@ func claimOn(m *natsinformer.Meta, p ownership) keyed.Claim {
 	if key, _, ok := appliedTo(m); ok && key != m.Name {
 		return keyed.Claim{Holder: keyed.Free, Reason: fmt.Sprintf("it is a copy of %s", key)}
 	}
-	return keyed.ClaimOf(p.marks, own)
+	return keyed.ClaimOf(r.marks, own)
 }
 
 // belongs says which primary an entry belongs to.
@@ -45,14 +45,4 @@ func belongs(m *natsinformer.Meta) string {
 }
 
 // RefusedError says that an entry is desired that exists and is not the resource's own.
-type RefusedError struct {
-	// Entry is what should have been created or updated.
-	Entry Key
-	// Reason says whose it is.
-	Reason string
-	// Adoptable is true when Config.Adopt would have allowed it.
-	Adoptable bool
-}
-
-// Error implements error.
-func (e *RefusedError) Error() string { return keyed.Refusal(e.Entry, e.Reason, e.Adoptable) }
+type RefusedError = keyed.RefusedError[Key]

@@ -113,7 +113,7 @@ func TestR16AnEntryOfSomebodyElseIsRefusedByName(t *testing.T) {
 				t.Fatalf("got %v, want a refusal", err)
 			}
 			wantError := &natsresource.RefusedError{
-				Entry: natsresource.Key{Bucket: "routes", Name: "a"}, Reason: tc.reason, Adoptable: tc.adoptable,
+				Key: natsresource.Key{Bucket: "routes", Name: "a"}, Reason: tc.reason, Adoptable: tc.adoptable,
 			}
 			if diff := cmp.Diff(wantError, refused); diff != "" {
 				t.Error(diff)

@@ -86,6 +86,7 @@ func New[O any, T natsinformer.Entity](config Config[O, T]) (*framework.TypedCRU
 		return nil, err
 	}
 
-	ops := &resource[O, T]{config: config}
-	return framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[O, State[T]]{Logger: config.Logger, Ops: ops})
+	return framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[O, State[T]]{
+		Logger: config.Logger, Ops: newResource(config),
+	})
 }

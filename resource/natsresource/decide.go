@@ -4,66 +4,31 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
-	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
+	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
-// decide returns what has to happen to a desired entry: an item with an action, or with none. An entry
-// that was not found among the resource's own is looked up: it may belong to somebody else.
-func (r *resource[O, T]) decide(ctx context.Context, p ownership, have item[T], found bool, want item[T]) (item[T], error) {
-	if len(p.marks) > 1 {
-		identity.Take(ctx, want.key.String())
+// Compare implements keyed.Backend. An entry that is being deleted is created anew once it is gone.
+func (r *entries[O, T]) Compare(ctx context.Context, existing *item[T], want item[T]) (item[T], error) {
+	if existing == nil {
+		want.action = plan.Create
+		return want, nil
 	}
-	if !found {
-		var err error
-		have, found, err = r.lookUp(want.key)
-		if err != nil {
-			return item[T]{}, unreadable(want, err)
-		}
-		if !found {
-			return creation(want), nil
-		}
-	}
-	have, err := r.claim(p, have)
-	if err != nil {
-		return item[T]{}, err
-	}
+	have := *existing
 	if have.content.GetDeletionTimestamp() != nil {
-		if r.waits(have) {
-			requeuecontext.SetAfter(ctx, vanishing)
-			return item[T]{}, nil
+		deletion, waits := r.Deletion(have)
+		if waits {
+			requeuecontext.SetAfter(ctx, keyed.Vanishing)
+		} else {
+			requeuecontext.SetAfter(ctx, 0) // Own writes wake nobody.
 		}
-		requeuecontext.SetAfter(ctx, 0) // It is made anew once it is gone, and own writes wake nobody.
-		return deletion(have), nil
+		return deletion, nil
 	}
-	return r.updating(have, want)
-}
-
-// unreadable drops a decoder's own words for a sensitive entry: they may quote it.
-func unreadable[T natsinformer.Entity](want item[T], err error) error {
-	if errors.Is(err, natsinformer.ErrUndecodable) {
-		if want.sensitive {
-			err = natsinformer.ErrUndecodable
-		}
-		return fmt.Errorf("refusing to overwrite %s: %w: mend or delete it", want.key, err)
-	}
-	return err
-}
-
-// creation is the change that creates an entry. Its fields are found out when somebody asks for them.
-func creation[T natsinformer.Entity](want item[T]) item[T] {
-	want.action = plan.Create
-	return want
-}
-
-// updating is the change that makes have what is desired, without an action if it is that already.
-func (r *resource[O, T]) updating(have, want item[T]) (item[T], error) {
 	merged := r.merge(have.content, want.content)
 	change, err := r.difference(have, merged)
 	if err != nil || len(change) == 0 {

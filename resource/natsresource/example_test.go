@@ -65,7 +65,7 @@ func ExampleOwnerMap() {
 // An entry of somebody else is never taken over.
 func ExampleRefusedError() {
 	err := &natsresource.RefusedError{
-		Entry:  natsresource.Key{Bucket: "routes", Name: "home"},
+		Key:    natsresource.Key{Bucket: "routes", Name: "home"},
 		Reason: "it belongs to Gateway shop",
 	}
 	fmt.Println(err)

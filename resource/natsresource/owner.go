@@ -52,23 +52,6 @@ type owner struct {
 // index is the value of OwnerIndex. An entry of somebody else can have the same, with a NUL in a part: who finds one looks at its parts.
 func (o owner) index() string { return o.kind + "\x00" + o.key + "\x00" + o.by }
 
-// ownership is the owner that a resource is in a reconciliation, and what it takes over.
-type ownership struct {
-	owner
-	scope *identity.Scope
-	// marks are the present one, and then those of former names.
-	marks []identity.Mark
-}
-
-// owners are the owner of what the resource has made, and of what it made under former names.
-func (p ownership) owners() []owner {
-	owners := make([]owner, 0, len(p.marks))
-	for _, m := range p.marks {
-		owners = append(owners, owner{p.kind, p.key, madeBy(m)})
-	}
-	return owners
-}
-
 // OwnerIndex is the name of the index that a Source needs.
 const OwnerIndex = "operatorkit.io/owner"
 

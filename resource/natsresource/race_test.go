@@ -105,7 +105,10 @@ func TestWhatIsDeletedTwiceIsDeleted(t *testing.T) {
 func TestAnEntryOfSomebodyElseThatAppearsBeforeTheCreationIsRefused(t *testing.T) {
 	k := newKit(t)
 	r := k.resource(just(newRoute("a", "ours")))
-	err := k.between(r, home(), func() { k.create(newRoute("a", "theirs")) })
+	if err := k.between(r, home(), func() { k.create(newRoute("a", "theirs")) }); !apierrors.IsConflict(err) {
+		t.Fatalf("got %v, want a conflict", err)
+	}
+	err := k.tryUpdate(r, home())
 	var refused *natsresource.RefusedError
 	if !errors.As(err, &refused) {
 		t.Fatalf("got %v, want a refusal", err)
@@ -123,12 +126,14 @@ func TestApplyingTwiceWritesOnce(t *testing.T) {
 	}
 	create, _ := patch.CreateChange()
 	k.wantWrites(1, func() {
-		for range 2 {
-			if err := r.ApplyCreateChange(t.Context(), home(), create); err != nil {
-				t.Fatal(err)
-			}
+		if err := r.ApplyCreateChange(t.Context(), home(), create); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.ApplyCreateChange(t.Context(), home(), create); !apierrors.IsConflict(err) {
+			t.Errorf("got %v, want a conflict", err)
 		}
 	})
+	k.wantQuiet(r, home())
 }
 
 func TestAnEntryThatIsCreatedAnewIsAnotherOne(t *testing.T) {

@@ -4,115 +4,161 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"reflect"
+	"slices"
+	"strings"
 
-	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
-	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
 	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
-// vanishing is when the primary is looked at again while one of its entries is on its way out: sooner, if the entries are
-// watched.
-const vanishing = 2 * time.Second
-
 // resource is the logic of the CRUD resource.
 type resource[O any, T natsinformer.Entity] struct {
+	keyed.Engine[O, Key, item[T]]
 	config Config[O, T]
 }
 
-// Name implements framework.TypedCRUDResourceOps.
-func (r *resource[O, T]) Name() string { return r.config.Name }
-
-// FormerNames implements framework.FormerNamer.
-func (r *resource[O, T]) FormerNames() []string { return r.config.FormerNames }
-
-// NewUpdatePatch implements framework.TypedCRUDResourceOps.
-func (r *resource[O, T]) NewUpdatePatch(ctx context.Context, obj O, current, desired State[T]) (*framework.TypedPatch[State[T]], error) {
-	if desired.Terminating {
-		return nil, nil
-	}
-	p, err := r.ownership(ctx, obj)
-	if err != nil {
-		return nil, err
-	}
-
-	faults := newFaults(desired.Faults...)
-	create, update, remove := keyed.Sort(ctx, current, desired, faults,
-		func(have item[T], found bool, want item[T]) (item[T], error) {
-			return r.decide(ctx, p, have, found, want)
+func newResource[O any, T natsinformer.Entity](config Config[O, T]) *resource[O, T] {
+	r := &resource[O, T]{config: config}
+	r.Engine = keyed.Engine[O, Key, item[T]]{
+		Config: keyed.Config{
+			Name: config.Name, FormerNames: config.FormerNames, Noun: "entry", Adopt: config.Adopt, Logger: config.Logger,
+			Alone: func(err error) bool { return errors.Is(err, natsinformer.ErrUndecodable) },
 		},
-		func(have item[T]) (item[T], bool) {
-			return deletion(have), r.deletable(have) && !have.claim.LeftToOthers(ctx, have.key)
-		})
-	return keyed.PatchOf(create, update, remove), faults.Err()
-}
-
-// newFaults collects errors of entries that fail each for itself.
-func newFaults(errs ...error) *keyed.Faults {
-	return keyed.NewFaults(func(err error) bool {
-		return errors.As(err, new(*RefusedError)) || errors.Is(err, natsinformer.ErrUndecodable)
-	}, errs...)
+		For: r.entries,
+	}
+	return r
 }
 
 // NewDeletePatch implements framework.TypedCRUDResourceOps. While the source is out of contact, it is an error: an entry may have been
 // created that the source has not seen, such as by a write that got no answer, and once the primary is gone nobody looks for it any more.
-func (r *resource[O, T]) NewDeletePatch(ctx context.Context, _ O, current, _ State[T]) (*framework.TypedPatch[State[T]], error) {
+func (r *resource[O, T]) NewDeletePatch(
+	ctx context.Context, obj O, current, desired State[T],
+) (*framework.TypedPatch[State[T]], error) {
 	if err := r.config.Source.Status().LastError; err != nil {
 		return nil, fmt.Errorf("source %s is out of contact, and may lack entries of the primary: %w", r.config.Source.Name(), err)
 	}
-	var remove State[T]
-	for _, have := range current.Items {
-		if have.claim.LeftToOthers(ctx, have.key) {
-			continue
-		}
-		if r.waits(have) {
-			finalizerskeptcontext.SetKept(ctx)
-			requeuecontext.SetAfter(ctx, vanishing)
-		}
-		if r.deletable(have) {
-			remove.Items = append(remove.Items, deletion(have))
-		}
-	}
-	return keyed.PatchOf(State[T]{}, State[T]{}, remove), nil
+	return r.Engine.NewDeletePatch(ctx, obj, current, desired)
 }
 
-// waits tells whether somebody else has to clean up after the entry before it can go.
-func (r *resource[O, T]) waits(have item[T]) bool {
-	return r.config.RequestDeletion || len(have.content.GetFinalizers()) > 0
+// entries are the entries of one primary.
+type entries[O any, T natsinformer.Entity] struct {
+	*resource[O, T]
+	obj   O
+	owner owner
+	marks []identity.Mark
 }
 
-// deletable tells whether there is something to do in order to delete an entry of the current state.
-func (r *resource[O, T]) deletable(have item[T]) bool {
-	return have.content.GetDeletionTimestamp() == nil || !r.waits(have)
-}
-
-func deletion[T natsinformer.Entity](have item[T]) item[T] {
-	have.action = plan.Delete
-	return have
-}
-
-// ownership returns who the entries of obj belong to.
-func (r *resource[O, T]) ownership(ctx context.Context, obj O) (ownership, error) {
+func (r *resource[O, T]) entries(
+	ctx context.Context, obj O, marks []identity.Mark, _ any,
+) (context.Context, keyed.Backend[Key, item[T]], error) {
 	key, err := keyed.OwnerKey(obj, r.config.OwnerKey)
-	if err != nil {
-		return ownership{}, err
-	}
-	scope := identity.From(ctx)
-	marks := scope.Marks(r.config.Name, r.config.FormerNames)
-	return ownership{owner: owner{r.config.Kind, key, madeBy(marks[0])}, scope: scope, marks: marks}, nil
+	return ctx, &entries[O, T]{r, obj, owner{r.config.Kind, key, madeBy(marks[0])}, marks}, err
 }
 
-// claim returns an entry that exists as one that the resource may write; the error says why it may not.
-func (r *resource[O, T]) claim(p ownership, have item[T]) (item[T], error) {
-	have.claim = claimOn(have.content.EntityMeta(), p)
-	if have.claim.Writable(r.config.Adopt) {
-		return have, nil
+// List implements keyed.Backend. It reads the source, which has what was written through its bucket.
+func (r *entries[O, T]) List(context.Context) (state State[T], err error) {
+	source := r.config.Source
+	if !source.Status().Synced {
+		return state, fmt.Errorf("source %s is not synced yet: if it never is, nobody runs it: watch it", source.Name())
 	}
-	return have, &RefusedError{Entry: have.key, Reason: have.claim.Reason, Adoptable: have.claim.Holder == keyed.Free}
+	for _, m := range r.marks {
+		found, err := source.ByIndex(OwnerIndex, owner{r.owner.kind, r.owner.key, madeBy(m)}.index())
+		if err != nil {
+			return state, framework.Permanent(fmt.Errorf("read source %s: %w: give it the index of OwnerIndexers", source.Name(), err))
+		}
+		for _, obj := range found {
+			it, err := r.existing(obj)
+			if err != nil {
+				return state, err
+			}
+			state.Items = append(state.Items, it)
+		}
+	}
+	slices.SortFunc(state.Items, func(a, b item[T]) int { return strings.Compare(a.key.Name, b.key.Name) })
+	return state, nil
+}
+
+// Find implements keyed.Backend.
+func (r *entries[O, T]) Find(_ context.Context, want item[T]) (item[T], bool, error) {
+	obj, exists, err := r.config.Source.Get(informer.Key{Name: want.key.Name})
+	if errors.Is(err, natsinformer.ErrUndecodable) {
+		err = undecodable(want, err)
+	}
+	if err != nil || !exists {
+		return item[T]{}, false, err
+	}
+	have, err := r.existing(obj)
+	return have, err == nil, err
+}
+
+// undecodable drops a decoder's own words for a sensitive entry: they may quote it.
+func undecodable[T natsinformer.Entity](want item[T], err error) error {
+	if want.sensitive {
+		err = natsinformer.ErrUndecodable
+	}
+	return fmt.Errorf("refusing to overwrite %s: %w: mend or delete it", want.key, err)
+}
+
+// existing returns what the source holds as an item.
+func (r *entries[O, T]) existing(obj any) (item[T], error) {
+	entity, ok := obj.(T)
+	if !ok {
+		return item[T]{}, framework.Permanent(fmt.Errorf("source %s holds a %T instead of a %T: give it the type of the bucket",
+			r.config.Source.Name(), obj, entity))
+	}
+	return item[T]{key: r.key(entity.GetName()), content: entity, claim: r.claimOn(entity.EntityMeta())}, nil
 }
 
 func (r *resource[O, T]) key(name string) Key { return Key{Bucket: r.config.Bucket.Name(), Name: name} }
+
+// Desired implements keyed.Backend.
+func (r *entries[O, T]) Desired(ctx context.Context) (int, func(i int) (item[T], error), error) {
+	entities, err := r.config.Desired(ctx, r.obj)
+	return len(entities), func(i int) (item[T], error) {
+		it, err := r.desired(entities[i])
+		if err == nil {
+			it.mark(ctx)
+		}
+		return it, err
+	}, err
+}
+
+// desired makes what is applied of what the author gave.
+func (r *entries[O, T]) desired(entity T) (item[T], error) {
+	if v := reflect.ValueOf(entity); !v.IsValid() || v.IsNil() {
+		return item[T]{}, errors.New("is nil")
+	}
+	it := item[T]{key: r.key(entity.GetName()), content: copyOf(entity)}
+	if it.key.Name == "" {
+		return it, errors.New("has no name: set the Name of its Meta to the key of the entry")
+	}
+	it.sensitive = r.config.Sensitive != nil && r.config.Sensitive(entity)
+	m := it.content.EntityMeta()
+	*m = natsinformer.Meta{
+		Name:        m.Name,
+		Labels:      m.Labels,
+		Annotations: m.Annotations,
+		Finalizers:  m.Finalizers,
+		Conditions:  mergeConditions(nil, nil, m.Conditions),
+	}
+	return it, mark(m, r.owner)
+}
+
+// Deletion implements keyed.Backend.
+func (r *entries[O, T]) Deletion(have item[T]) (item[T], bool) {
+	waits := r.waits(have)
+	if have.content.GetDeletionTimestamp() == nil || !waits {
+		have.action = plan.Delete
+	}
+	return have, waits
+}
+
+// waits reports whether somebody else has to clean up after the entry before it can go.
+func (r *resource[O, T]) waits(have item[T]) bool {
+	return r.config.RequestDeletion || len(have.content.GetFinalizers()) > 0
+}

@@ -51,6 +51,9 @@ func (it item[T]) Key() Key { return it.key }
 // Action implements keyed.Item.
 func (it item[T]) Action() plan.Action { return it.action }
 
+// Held implements keyed.Item.
+func (it item[T]) Held() keyed.Claim { return it.claim }
+
 // Change implements keyed.Item. The namespace of an entry is its bucket.
 func (it item[T]) Change() plan.Change {
 	return plan.Change{Action: it.action, Object: it.object(), Fields: it.changes(), Description: it.description()}

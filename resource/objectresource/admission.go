@@ -34,14 +34,14 @@ func (r *resource[O]) tellNotKept(ctx context.Context, want item, applied *unstr
 	if more := len(paths) - maxFieldsTold; more > 0 {
 		fields += fmt.Sprintf(" and %d more", more)
 	}
-	if r.settled.told(want.key, fields) {
+	if r.settled.told(want.Key(), fields) {
 		return
 	}
 	message := fmt.Sprintf("%s does not keep what is applied to it, as an admission webhook or policy may have it: %s", want.key, fields)
 	if !framework.Warn(ctx, ReasonNotKept, message) {
 		return
 	}
-	r.settled.tell(want.key, fields)
+	r.settled.tell(want.Key(), fields)
 	framework.Logger(ctx, r.config.Logger).LogCtx(ctx, "level", "warning", "message", "an object does not keep what is applied to it",
 		"written", want.key.String(), "fields", fields)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -118,11 +119,15 @@ func TestAnObjectThatAppearsBeforeItsCreationIsNotTakenOver(t *testing.T) {
 	k := newKit(t)
 	p := k.primary("home")
 	// Without a common field, there is no conflict between field managers that would tell.
-	err := appearing(k, k.resource(just(k.data("a", map[string]string{"x": "ours"}))), p, func() {
+	r := k.resource(just(k.data("a", map[string]string{"x": "ours"})))
+	err := appearing(k, r, p, func() {
 		k.create(k.data("a", map[string]string{"theirs": "1"}))
 	})
-	if !errors.As(err, new(*objectresource.RefusedError)) {
-		t.Errorf("got %v, want a refusal", err)
+	if !apierrors.IsConflict(err) {
+		t.Errorf("got %v, want a conflict", err)
+	}
+	if _, err := k.tryPlan(r, p); !errors.As(err, new(*objectresource.RefusedError)) {
+		t.Errorf("then got %v, want a refusal", err)
 	}
 	a, _ := k.configMap("a")
 	if diff := cmp.Diff(map[string]string{"theirs": "1"}, a.Data); diff != "" {
@@ -133,16 +138,17 @@ func TestAnObjectThatAppearsBeforeItsCreationIsNotTakenOver(t *testing.T) {
 	}
 }
 
-func TestACreationThatWasCarriedOutAlreadyIsRepeatable(t *testing.T) {
+func TestACreationThatWasCarriedOutAlreadyIsAConflictAndThenAnUpdate(t *testing.T) {
 	k := newKit(t)
 	p := k.primary("home")
 	r := k.resource(just(k.data("a", map[string]string{"x": "1"})))
 	err := appearing(k, r, p, func() {
 		k.update(k.resource(just(k.data("a", map[string]string{"x": "older"}))), p)
 	})
-	if err != nil {
-		t.Fatal(err)
+	if !apierrors.IsConflict(err) {
+		t.Fatalf("got %v, want a conflict", err)
 	}
+	k.update(r, p)
 	k.wantQuiet(r, p)
 }
 

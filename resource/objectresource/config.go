@@ -122,8 +122,9 @@ func New[O any](config Config[O]) (*framework.TypedCRUDResource[O, State], error
 		return nil, err
 	}
 
-	ops := &resource[O]{config: config, kinds: kinds, settled: newSettled(), replaced: replaced}
-	return framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[O, State]{Logger: config.Logger, Ops: ops})
+	return framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[O, State]{
+		Logger: config.Logger, Ops: newResource(config, kinds, replaced),
+	})
 }
 
 // kind is a kind of objects, and where to read them.

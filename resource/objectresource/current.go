@@ -12,39 +12,49 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
-// GetCurrentState implements framework.TypedCRUDResourceOps. It returns the objects that carry the label of the primary
-// and this resource, also under its former names, in the order of the kinds and then of their names.
-func (r *resource[O]) GetCurrentState(ctx context.Context, obj O) (State, error) {
-	own, err := r.ownership(ctx, obj)
-	if err != nil {
-		return State{}, err
-	}
-	namespaces := r.namespaces(obj, own.owner)
-	var state State
+// List implements keyed.Backend. It returns the objects that carry the label of the primary and this resource, also under its
+// former names, in the order of the kinds and then of their names. Of an object whose kind is named in several versions, it returns
+// that in the first of them in which the API server has it.
+func (r *objects[O]) List(ctx context.Context) (state State, err error) {
+	seen := map[Key]bool{}
 	for _, k := range r.kinds {
-		items, err := r.ownedOf(ctx, k, own.labels(), namespaces)
+		items, err := r.ownedOf(ctx, k)
 		if err != nil {
-			return State{}, err
+			return state, err
 		}
-		mark(ctx, items...)
 		slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.key.place(), b.key.place()) })
-		state.Items = append(state.Items, items...)
+		for _, it := range items {
+			if !seen[it.Key()] {
+				seen[it.Key()] = true
+				state.Items = append(state.Items, it)
+			}
+		}
 	}
+	mark(ctx, state.Items...)
 	return state, nil
 }
 
-func (r *resource[O]) ownedOf(ctx context.Context, k kind, owned, namespaces []string) ([]item, error) {
+// found returns an object that exists.
+func (r *objects[O]) found(gvk schema.GroupVersionKind, u *unstructured.Unstructured, live bool) item {
+	u.SetGroupVersionKind(gvk)
+	return item{key: keyOf(gvk, u), content: u, live: live, sensitive: isSecret(gvk), claim: r.claimOn(u)}
+}
+
+func (r *objects[O]) ownedOf(ctx context.Context, k kind) ([]item, error) {
+	namespaces := r.namespaces
 	if k.store != nil && k.store.Status().Synced {
 		if err := holdsAll(k, namespaces); err != nil {
 			return nil, err
 		}
-		return storedItems(k, owned)
+		return r.stored(k)
 	}
 	if namespaced, err := r.config.Client.IsObjectNamespaced(Key{GVK: k.gvk}.empty()); meta.IsNoMatchError(err) {
 		return nil, nil // The definition of the kind is not installed: there is nothing of it.
@@ -54,7 +64,7 @@ func (r *resource[O]) ownedOf(ctx context.Context, k kind, owned, namespaces []s
 		namespaces = []string{metav1.NamespaceAll}
 	}
 
-	isOwned, err := labels.NewRequirement(OwnerLabel, selection.In, owned)
+	isOwned, err := labels.NewRequirement(OwnerLabel, selection.In, r.labels())
 	if err != nil {
 		return nil, fmt.Errorf("select the objects of kind %s: %w", k.gvk.GroupKind(), err)
 	}
@@ -71,9 +81,7 @@ func (r *resource[O]) ownedOf(ctx context.Context, k kind, owned, namespaces []s
 			return nil, fmt.Errorf("list the objects of kind %s: %w", k.gvk.GroupKind(), err)
 		}
 		for i := range list.Items {
-			u := &list.Items[i]
-			u.SetGroupVersionKind(k.gvk)
-			items = append(items, item{key: keyOf(k.gvk, u), content: u, live: true, sensitive: isSecret(k.gvk)})
+			items = append(items, r.found(k.gvk, &list.Items[i], true))
 		}
 	}
 	return items, nil
@@ -96,41 +104,43 @@ func holdsAll(k kind, namespaces []string) error {
 
 // lacked returns the objects of a primary that the API server has and a store has not, because a list left them out or their events are late,
 // as far as nothing takes them away once the primary is gone: Kubernetes does that with those that have an owner reference.
-func (r *resource[O]) lacked(ctx context.Context, obj O, own ownership, current State) ([]item, error) {
-	namespaces := r.namespaces(obj, own.owner)
-	var lacked []item
+func (r *objects[O]) lacked(ctx context.Context, current State) (lacked []item, err error) {
+	known := current.ByKey()
 	for _, k := range r.kinds {
-		if k.store == nil || r.collected(k, own.owner, namespaces) {
+		if k.store == nil || r.collected(k) {
 			continue
 		}
-		items, err := r.ownedOf(ctx, kind{gvk: k.gvk}, own.labels(), namespaces)
+		items, err := r.ownedOf(ctx, kind{gvk: k.gvk})
 		if err != nil {
 			return nil, err
 		}
-		lacked = append(lacked, slices.DeleteFunc(items, func(there item) bool {
-			return slices.ContainsFunc(current.Items, func(known item) bool { return known.key.unversioned() == there.key.unversioned() })
-		})...)
+		for _, it := range items {
+			if _, found := known[it.Key()]; !found && it.claim.Holder == keyed.Ours {
+				lacked = append(lacked, it)
+			}
+		}
 	}
 	mark(ctx, lacked...)
 	return lacked, nil
 }
 
 // collected tells whether all objects of a kind have an owner reference.
-func (r *resource[O]) collected(k kind, owner Owner, namespaces []string) bool {
+func (r *objects[O]) collected(k kind) bool {
+	namespaces := r.namespaces
 	namespaced, err := r.config.Client.IsObjectNamespaced(Key{GVK: k.gvk}.empty())
 	if err == nil && !namespaced {
 		namespaces = []string{metav1.NamespaceNone}
 	}
 	return err == nil && !slices.ContainsFunc(namespaces, func(namespace string) bool {
-		_, referred := owner.reference(namespace)
+		_, referred := r.owner.reference(namespace)
 		return !referred
 	})
 }
 
-// storedItems reads the objects of a primary from a store.
-func storedItems(k kind, owned []string) ([]item, error) {
+// stored reads the objects from a store.
+func (r *objects[O]) stored(k kind) ([]item, error) {
 	var objects []any
-	for _, label := range owned {
+	for _, label := range r.labels() {
 		found, err := k.store.ByIndex(OwnerIndex, label)
 		if err != nil {
 			return nil, framework.Permanent(fmt.Errorf("read the store of %s: %w: give it the index of OwnerIndexers", k.gvk.GroupKind(), err))
@@ -152,22 +162,20 @@ func storedItems(k kind, owned []string) ([]item, error) {
 			}
 			u = &unstructured.Unstructured{Object: fields}
 		}
-		u.SetGroupVersionKind(k.gvk)
-		items = append(items, item{key: keyOf(k.gvk, u), content: u, sensitive: isSecret(k.gvk)})
+		items = append(items, r.found(k.gvk, u, false))
 	}
 	return items, nil
 }
 
-// lookUp reads an object from the API server. An object of a kind that is not installed is not there.
-func (r *resource[O]) lookUp(ctx context.Context, key Key) (*unstructured.Unstructured, bool, error) {
-	u := key.empty()
-	err := r.config.Client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, u)
+// Find implements keyed.Backend. It reads an object from the API server. An object of a kind that is not installed is not there.
+func (r *objects[O]) Find(ctx context.Context, want item) (item, bool, error) {
+	u := want.key.empty()
+	err := r.config.Client.Get(ctx, client.ObjectKeyFromObject(u), u)
 	switch {
 	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
-		return nil, false, nil
+		return item{}, false, nil
 	case err != nil:
-		return nil, false, fmt.Errorf("read %s: %w", key, err)
+		return item{}, false, fmt.Errorf("read %s: %w", want.key, err)
 	}
-	u.SetGroupVersionKind(key.GVK)
-	return u, true, nil
+	return r.found(want.key.GVK, u, true), true, nil
 }

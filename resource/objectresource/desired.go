@@ -20,35 +20,22 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/internal/normalize"
-	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
-// GetDesiredState implements framework.TypedCRUDResourceOps.
-func (r *resource[O]) GetDesiredState(ctx context.Context, obj O) (State, error) {
-	if keyed.Deleting(obj) {
-		return State{Terminating: true}, nil
-	}
-	own, err := r.ownership(ctx, obj)
-	if err != nil {
-		return State{}, err
-	}
-	objects, err := r.config.Desired(ctx, obj)
-	if err != nil {
-		return State{}, err
-	}
-
-	namespaces := r.namespaces(obj, own.owner)
-	return keyed.Desired("object", len(objects), func(i int) (item, error) {
-		it, err := r.desiredItem(objects[i], own, namespaces)
+// Desired implements keyed.Backend.
+func (r *objects[O]) Desired(ctx context.Context) (int, func(i int) (item, error), error) {
+	given, err := r.config.Desired(ctx, r.obj)
+	return len(given), func(i int) (item, error) {
+		it, err := r.desired(given[i])
 		if err == nil {
 			mark(ctx, it)
 		}
 		return it, err
-	}), nil
+	}, err
 }
 
-// desiredItem makes what is applied of what the author gave.
-func (r *resource[O]) desiredItem(o client.Object, own ownership, namespaces []string) (item, error) {
+// desired makes what is applied of what the author gave.
+func (r *objects[O]) desired(o client.Object) (item, error) {
 	if v := reflect.ValueOf(o); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return item{}, errors.New("is nil")
 	}
@@ -63,21 +50,21 @@ func (r *resource[O]) desiredItem(o client.Object, own ownership, namespaces []s
 	if u.GetName() == "" {
 		return item{}, fmt.Errorf("a %s has no name: set metadata.name (a generateName would make a new object each time)", gvk.GroupKind())
 	}
-	if err := r.place(u, own.owner); err != nil {
+	if err := r.place(u); err != nil {
 		return item{}, err
 	}
 	it := item{key: keyOf(gvk, u), content: u, given: o, sensitive: isSecret(gvk)}
 	if !known(r.kinds, gvk) {
 		return item{}, fmt.Errorf("%s is a %s, which Kinds does not name: add it, otherwise the object would never be deleted", it.key, gvk)
 	}
-	if ns := it.key.Namespace; ns != "" && !slices.Contains(namespaces, ns) && !slices.Contains(namespaces, metav1.NamespaceAll) {
+	if ns := it.key.Namespace; ns != "" && !slices.Contains(r.namespaces, ns) && !slices.Contains(r.namespaces, metav1.NamespaceAll) {
 		return item{}, fmt.Errorf("%s is outside of the namespaces %q: have Namespaces return its namespace, "+
-			"otherwise the object would never be deleted", it.key, namespaces)
+			"otherwise the object would never be deleted", it.key, r.namespaces)
 	}
 	if r.config.Sensitive != nil && r.config.Sensitive(o) {
 		it.sensitive = true
 	}
-	own.markOnto(u)
+	r.markOnto(u)
 	return it, nil
 }
 
@@ -123,7 +110,7 @@ func content(o client.Object, gvk schema.GroupVersionKind) (*unstructured.Unstru
 
 // place gives the object the namespace of its owner unless it has one. Whether a kind has namespaces is not known before
 // its definition is installed; then the object stays as it is.
-func (r *resource[O]) place(u *unstructured.Unstructured, owner Owner) error {
+func (r *objects[O]) place(u *unstructured.Unstructured) error {
 	namespaced, err := r.config.Client.IsObjectNamespaced(u)
 	switch {
 	case meta.IsNoMatchError(err):
@@ -134,26 +121,26 @@ func (r *resource[O]) place(u *unstructured.Unstructured, owner Owner) error {
 		return fmt.Errorf("%s %s has the namespace %q, but its kind has none: leave it empty",
 			u.GroupVersionKind().GroupKind(), u.GetName(), u.GetNamespace())
 	case namespaced && u.GetNamespace() == "":
-		if owner.Namespace == "" {
+		if r.owner.Namespace == "" {
 			return fmt.Errorf("%s %s has no namespace, and neither has its owner: set metadata.namespace",
 				u.GroupVersionKind().GroupKind(), u.GetName())
 		}
-		u.SetNamespace(owner.Namespace)
+		u.SetNamespace(r.owner.Namespace)
 	}
 	return nil
 }
 
 // markOnto writes on the object whose it is.
-func (o ownership) markOnto(u *unstructured.Unstructured) {
-	mark := o.mark()
+func (r *objects[O]) markOnto(u *unstructured.Unstructured) {
+	mark := r.marks[0]
 	labels := maps.Clone(u.GetLabels())
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[OwnerLabel], labels[OperatorLabel] = o.label(mark), identity.LabelValue(mark.Operator)
+	labels[OwnerLabel], labels[OperatorLabel] = r.label(mark), identity.LabelValue(mark.Operator)
 	u.SetLabels(labels)
 
-	if ref, ok := o.owner.reference(u.GetNamespace()); ok {
+	if ref, ok := r.owner.reference(u.GetNamespace()); ok {
 		refs, _, _ := unstructured.NestedSlice(u.Object, "metadata", "ownerReferences")
 		// The author may have set it, too.
 		refs = slices.DeleteFunc(refs, func(other any) bool {
@@ -173,7 +160,7 @@ func (o ownership) markOnto(u *unstructured.Unstructured) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[OwnerAnnotation] = o.owner.String()
+	annotations[OwnerAnnotation] = r.owner.String()
 	annotations[OperatorAnnotation], annotations[FrameworkAnnotation], annotations[ResourceAnnotation] = mark.Operator, mark.Framework, mark.Resource
 	annotations[AppliedAnnotation] = ""
 	u.SetAnnotations(annotations)

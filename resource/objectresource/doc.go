@@ -54,10 +54,9 @@
 //     on the primary ([ReasonNotKept]) and in the log, with the fields and without their values. It is no error.
 //   - The stringData of a Secret is applied as data: a key that is withdrawn goes, and is in the plan. A label or an annotation of an unstructured
 //     object that is no text is a permanent error of that object.
-//   - Creating never touches an object that exists, but the resource's own, as after a crash; updating never creates one. An object
-//     that was changed, deleted or replaced since the patch was computed is neither updated nor deleted, by its UID and resource
-//     version, nor is one adopted that appeared since. It is a conflict (apierrors.IsConflict): the next reconciliation computes a
-//     new patch.
+//   - Creating never touches an object that exists; updating never creates one. An object that appeared, or was changed, deleted or
+//     replaced, since the patch was computed is neither updated nor deleted, by its UID and resource version. It is a conflict
+//     (apierrors.IsConflict): the next reconciliation computes a new patch.
 //   - Each object fails alone: one that is refused, by this package or by the API server, keeps no other from being created and
 //     updated, nor from being in the plan. The errors are joined. Nothing is deleted before they are mended.
 //   - An object that is being deleted although it is desired is waited for and created anew.

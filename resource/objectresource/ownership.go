@@ -1,11 +1,11 @@
 package objectresource
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -13,44 +13,49 @@ import (
 	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
-// ownership is by what the objects are known that a resource of a framework has for one primary.
-type ownership struct {
+// objects are the objects of one primary.
+type objects[O any] struct {
+	*resource[O]
+	obj   O
 	owner Owner
-	scope *identity.Scope
 	// marks are those that the objects have: the present one, and then those of former names.
 	marks []identity.Mark
+	// namespaces are where the objects may be.
+	namespaces []string
 }
 
-// ownership returns by what the objects are known that the resource has for obj.
-func (r *resource[O]) ownership(ctx context.Context, obj O) (ownership, error) {
+func (r *resource[O]) objects(obj O, marks []identity.Mark) (*objects[O], error) {
 	owner, err := r.owner(obj)
 	if err != nil {
-		return ownership{}, err
+		return nil, err
 	}
-	scope := identity.From(ctx)
-	return ownership{owner: owner, scope: scope, marks: scope.Marks(r.config.Name, r.config.FormerNames)}, nil
+	o := &objects[O]{resource: r, obj: obj, owner: owner, marks: marks, namespaces: []string{owner.Namespace}}
+	switch {
+	case r.config.Namespaces != nil:
+		o.namespaces = r.config.Namespaces(obj)
+	case owner.Namespace == "":
+		o.namespaces = []string{metav1.NamespaceAll}
+	}
+	return o, nil
 }
 
-// mark is the present one.
-func (o ownership) mark() identity.Mark { return o.marks[0] }
+func (r *resource[O]) backend(
+	ctx context.Context, obj O, marks []identity.Mark, _ any,
+) (context.Context, keyed.Backend[Key, item], error) {
+	o, err := r.objects(obj, marks)
+	return ctx, o, err
+}
 
 // label is the value of OwnerLabel.
-func (o ownership) label(m identity.Mark) string { return m.Hash(o.owner.String()) }
+func (r *objects[O]) label(m identity.Mark) string { return m.Hash(r.owner.String()) }
 
 // labels are the values that OwnerLabel has on the objects.
-func (o ownership) labels() []string {
-	labels := make([]string, 0, len(o.marks))
-	for _, m := range o.marks {
-		labels = append(labels, o.label(m))
+func (r *objects[O]) labels() []string {
+	labels := make([]string, 0, len(r.marks))
+	for _, m := range r.marks {
+		labels = append(labels, r.label(m))
 	}
 	return labels
-}
-
-// cleansUp tells whether an object that nobody desires is the resource's to delete: it is its own, and no other resource of the set
-// looks after what carries its mark, or has just taken it over.
-func (o ownership) cleansUp(ctx context.Context, have item) bool {
-	c := o.claimOn(have.content)
-	return c.Holder == keyed.Ours && !o.scope.LeavesKind(cmp.Or(c.Former, o.mark()), have.key.kind()) && !identity.Taken(ctx, have.key.String())
 }
 
 // owner returns who the objects of obj belong to.

@@ -23,21 +23,21 @@ func newSettled() settled { return settled{lru.New(maxSettled), lru.New(maxSettl
 
 // is tells whether the pair of a current and a desired object is settled.
 func (s settled) is(key Key, pair serverside.Pair) bool {
-	known, ok := s.pairs.Get(key.unversioned())
+	known, ok := s.pairs.Get(key)
 	return ok && known == pair
 }
 
-func (s settled) remember(key Key, pair serverside.Pair) { s.pairs.Add(key.unversioned(), pair) }
+func (s settled) remember(key Key, pair serverside.Pair) { s.pairs.Add(key, pair) }
 
 func (s settled) forget(key Key) {
-	s.pairs.Remove(key.unversioned())
-	s.notKept.Remove(key.unversioned())
+	s.pairs.Remove(key)
+	s.notKept.Remove(key)
 }
 
 // told reports whether the last that was told of an object is that these fields do not keep what is applied.
 func (s settled) told(key Key, fields string) bool {
-	last, ok := s.notKept.Get(key.unversioned())
+	last, ok := s.notKept.Get(key)
 	return ok && last == fields
 }
 
-func (s settled) tell(key Key, fields string) { s.notKept.Add(key.unversioned(), fields) }
+func (s settled) tell(key Key, fields string) { s.notKept.Add(key, fields) }

@@ -41,18 +41,27 @@ func (it item) terminating() bool { return it.content.GetDeletionTimestamp() != 
 
 // description is what there is to tell of the change beside its fields.
 func (it item) description() string {
-	unchanged := ""
-	if it.action == plan.Update && len(it.fields) == 0 {
+	if it.action != plan.Update {
+		return ""
+	}
+	replaced, unchanged := "", ""
+	if it.replaces {
+		replaced = "replaced: deleted, without its dependents, and created anew"
+	}
+	if len(it.fields) == 0 {
 		unchanged = "other fields are set than before, and no value changes"
 	}
-	return strings.Trim(it.claim.Takeover()+"; "+it.replacing()+"; "+unchanged, "; ")
+	return strings.Trim(it.claim.Takeover()+"; "+replaced+"; "+unchanged, "; ")
 }
 
-// Key implements keyed.Item.
-func (it item) Key() Key { return it.key }
+// Key implements keyed.Item. It is the same for all versions in which the object is served.
+func (it item) Key() Key { return it.key.unversioned() }
 
 // Action implements keyed.Item.
 func (it item) Action() plan.Action { return it.action }
+
+// Held implements keyed.Item.
+func (it item) Held() keyed.Claim { return it.claim }
 
 // Change implements keyed.Item.
 func (it item) Change() plan.Change {

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework/identity"
-	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
 // An object under a former name is taken over in two writes. The first one makes the fields that were applied under the former name
@@ -25,23 +24,23 @@ import (
 // after each of them, and fields that are no longer desired go away.
 
 // manager is the name under which fields are applied.
-func (r *resource[O]) manager(own ownership) string {
-	return cmp.Or(r.config.FieldManager, own.mark().FieldManager())
+func (r *objects[O]) manager() string {
+	return cmp.Or(r.config.FieldManager, r.marks[0].FieldManager())
 }
 
 // managerOf is the one under which applying u changes what it changes once u is taken over.
-func (r *resource[O]) managerOf(own ownership, u *unstructured.Unstructured) string {
-	if former := r.formerEntries(own, u.GetManagedFields()); len(former) > 0 {
+func (r *objects[O]) managerOf(u *unstructured.Unstructured) string {
+	if former := r.formerEntries(u.GetManagedFields()); len(former) > 0 {
 		return former[0].Manager
 	}
-	return r.manager(own)
+	return r.manager()
 }
 
 // formerEntries are those of what was applied under former names.
-func (r *resource[O]) formerEntries(own ownership, entries []metav1.ManagedFieldsEntry) (former []metav1.ManagedFieldsEntry) {
+func (r *objects[O]) formerEntries(entries []metav1.ManagedFieldsEntry) (former []metav1.ManagedFieldsEntry) {
 	for _, e := range entries {
-		applied := e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "" && e.Manager != r.manager(own)
-		if applied && slices.ContainsFunc(own.marks[1:], func(m identity.Mark) bool { return m.FieldManager() == e.Manager }) {
+		applied := e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "" && e.Manager != r.manager()
+		if applied && slices.ContainsFunc(r.marks[1:], func(m identity.Mark) bool { return m.FieldManager() == e.Manager }) {
 			former = append(former, e)
 		}
 	}
@@ -49,12 +48,11 @@ func (r *resource[O]) formerEntries(own ownership, entries []metav1.ManagedField
 }
 
 // takeOver prepares the first of the writes by which u, which has the mark of a former name, is taken over.
-func (r *resource[O]) takeOver(own ownership, c keyed.Claim, u *unstructured.Unstructured, change *item) error {
-	change.claim = c
+func (r *objects[O]) takeOver(u *unstructured.Unstructured, change *item) error {
 	moved := &metav1.PartialObjectMetadata{}
 	moved.SetManagedFields(u.GetManagedFields())
 	names := sets.New[string]()
-	for _, e := range r.formerEntries(own, moved.ManagedFields) {
+	for _, e := range r.formerEntries(moved.ManagedFields) {
 		names.Insert(e.Manager)
 	}
 	if len(names) == 0 {
@@ -66,7 +64,7 @@ func (r *resource[O]) takeOver(own ownership, c keyed.Claim, u *unstructured.Uns
 			e.Operation = metav1.ManagedFieldsOperationUpdate
 		}
 	}
-	if err := csaupgrade.UpgradeManagedFields(moved, names, r.manager(own)); err != nil {
+	if err := csaupgrade.UpgradeManagedFields(moved, names, r.manager()); err != nil {
 		return fmt.Errorf("move the fields of %s: %w", change.key, err)
 	}
 	var err error
@@ -79,13 +77,13 @@ func (r *resource[O]) takeOver(own ownership, c keyed.Claim, u *unstructured.Uns
 }
 
 // move carries out the first of the writes by which an object is taken over, if it takes one, and returns what the second applies.
-func (r *resource[O]) move(ctx context.Context, own ownership, it item) (*unstructured.Unstructured, error) {
+func (r *objects[O]) move(ctx context.Context, it item) (*unstructured.Unstructured, error) {
 	u := it.content.DeepCopy()
 	if it.move == nil {
 		return u, nil
 	}
 	moved := it.key.empty()
-	err := r.config.Client.Patch(ctx, moved, client.RawPatch(types.JSONPatchType, it.move), client.FieldOwner(r.manager(own)))
+	err := r.config.Client.Patch(ctx, moved, client.RawPatch(types.JSONPatchType, it.move), client.FieldOwner(r.manager()))
 	if apierrors.IsNotFound(err) {
 		return nil, apierrors.NewConflict(schema.GroupResource{Group: it.key.GVK.Group, Resource: it.key.GVK.Kind}, it.key.Name, err)
 	}

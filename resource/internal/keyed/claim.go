@@ -2,7 +2,8 @@ package keyed
 
 import (
 	"context"
-	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/operatorkit/operatorkit/framework/identity"
 )
@@ -15,6 +16,8 @@ const (
 	Ours Holder = iota
 	// Free has no mark of anybody. It can be adopted.
 	Free
+	// Inherited belonged to an earlier primary of the same name. It is adopted when it is desired.
+	Inherited
 	// Foreign belongs to somebody else. It is never touched.
 	Foreign
 )
@@ -37,7 +40,9 @@ func ClaimOf(marks []identity.Mark, i int) Claim {
 }
 
 // Writable reports whether the resource may write the thing.
-func (c Claim) Writable(adopt bool) bool { return c.Holder == Ours || c.Holder == Free && adopt }
+func (c Claim) Writable(adopt bool) bool {
+	return c.Holder == Ours || c.Holder == Inherited || c.Holder == Free && adopt
+}
 
 // IsFormer reports whether the thing is ours under a former name.
 func (c Claim) IsFormer() bool { return c.Former != identity.Mark{} }
@@ -52,6 +57,8 @@ func (c Claim) Takeover() string {
 
 // LeftToOthers reports whether a thing that is not desired here is left to another resource of the set:
 // an earlier one has adopted it, which a store may not show yet, or a later one has had the same name.
-func (c Claim) LeftToOthers(ctx context.Context, key fmt.Stringer) bool {
-	return identity.Taken(ctx, key.String()) || c.IsFormer() && identity.From(ctx).Leaves(c.Former)
+func LeftToOthers[K Key](ctx context.Context, it Item[K]) bool {
+	object := it.Change().Object
+	kind := schema.FromAPIVersionAndKind(object.APIVersion, object.Kind).GroupKind().String()
+	return identity.Taken(ctx, it.Key().String()) || identity.From(ctx).LeavesKind(it.Held().Former, kind)
 }

@@ -3,7 +3,6 @@ package keyed
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -74,13 +73,4 @@ func Each[K Key, I Item[K]](ctx context.Context, s State[K, I], faults *Faults, 
 		}
 	}
 	return faults.Err()
-}
-
-// Refusal is the text of the error for a thing that is desired, exists, and is not the resource's own.
-func Refusal(key fmt.Stringer, reason string, adoptable bool) string {
-	mend := "delete it or choose another name"
-	if adoptable {
-		mend += ", or set Adopt to take it over"
-	}
-	return fmt.Sprintf("refusing to take over %s: %s: %s", key, reason, mend)
 }

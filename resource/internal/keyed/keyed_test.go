@@ -28,6 +28,7 @@ type thing struct {
 
 func (t thing) Key() key            { return t.key }
 func (t thing) Action() plan.Action { return t.action }
+func (t thing) Held() keyed.Claim   { return keyed.Claim{} }
 func (t thing) Change() plan.Change {
 	return plan.Change{Action: t.action, Object: plan.Object{Name: string(t.key)}}
 }

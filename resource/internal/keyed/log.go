@@ -10,9 +10,9 @@ import (
 	"github.com/operatorkit/operatorkit/framework/plan"
 )
 
-// Log says which thing was written, which of its fields if it was updated, and of what former mark it was taken over, if it was. It says
-// none of their values.
-func Log[K Key](ctx context.Context, logger micrologger.Logger, message string, it Item[K], takenOver string) {
+// Log logs which thing was written. Of an update it logs which fields have changed, without values, and from what former mark the thing
+// was adopted.
+func Log[K Key](ctx context.Context, logger micrologger.Logger, message string, it Item[K]) {
 	fields := []any{"level", "info", "message", message, "written", it.Key().String()}
 	if it.Action() == plan.Update {
 		var paths []string
@@ -20,9 +20,9 @@ func Log[K Key](ctx context.Context, logger micrologger.Logger, message string, 
 			paths = append(paths, f.Path)
 		}
 		fields = append(fields, "fields", strings.Join(paths, ", "))
-	}
-	if takenOver != "" {
-		fields = append(fields, "takeover", takenOver)
+		if from := it.Held().Takeover(); from != "" {
+			fields = append(fields, "takeover", from)
+		}
 	}
 	framework.Logger(ctx, logger).LogCtx(ctx, fields...)
 }

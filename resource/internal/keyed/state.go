@@ -1,5 +1,10 @@
-// Package keyed has what those resources share that look after a set of things, each of which has a key, belongs to somebody and
-// fails alone.
+// Package keyed is the engine of resources for sets of things, each of which has a key and an owner, and fails alone. It lists, claims,
+// decides, adopts and applies. A Backend knows what the things are:
+//
+//	type resource[O any] struct {
+//		keyed.Engine[O, Key, item] // implements framework.TypedCRUDResourceOps
+//		config Config[O]
+//	}
 package keyed
 
 import (
@@ -25,6 +30,8 @@ type Item[K Key] interface {
 	Action() plan.Action
 	// Change returns that with all that is known of it. It shows nothing that is secret.
 	Change() plan.Change
+	// Held returns the claim on the thing as it is.
+	Held() Claim
 }
 
 // State is a set of things: those that are there, those that should be, or those that a part of a patch changes. It shows keys and
@@ -35,6 +42,11 @@ type State[K Key, I Item[K]] struct {
 	Terminating bool
 	// Faults are what is wrong with desired things that are not among the items.
 	Faults []error
+	// Note is what the backend has found out with the current state. The parts of a patch have that of the state.
+	Note any
+
+	// others are the listed things which are not the resource's own.
+	others map[K]I
 }
 
 // Changes implements plan.Changer. It is empty for the current and the desired state.

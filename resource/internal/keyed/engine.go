@@ -1,0 +1,246 @@
+package keyed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/giantswarm/micrologger"
+
+	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
+	"github.com/operatorkit/operatorkit/context/requeuecontext"
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
+)
+
+// Backend is what a resource knows of the things of one primary. No method but Apply writes anything.
+type Backend[K Key, I Item[K]] interface {
+	// List returns the existing things which may be the resource's own, in the order of their keys.
+	List(ctx context.Context) (State[K, I], error)
+	// Desired returns the number of desired things, and a function which makes each of them.
+	Desired(ctx context.Context) (n int, one func(i int) (I, error), err error)
+	// Find looks for a desired thing which List has not returned.
+	Find(ctx context.Context, want I) (have I, found bool, err error)
+	// Compare returns the change which makes a thing what is desired, without an action if nothing has to happen. Have is nil if there
+	// is no thing yet. An error which is ErrStale makes the engine find the thing and compare it again.
+	Compare(ctx context.Context, have *I, want I) (I, error)
+	// Deletion returns the change which deletes a thing, without an action if nothing is to be done, as while it is being deleted. Awaited
+	// reports whether the deletion of the primary waits until the thing is gone.
+	Deletion(have I) (deletion I, awaited bool)
+	// Apply makes a change, and returns what was done for the log, such as "created an entry". It is empty if nothing was.
+	Apply(ctx context.Context, change I) (done string, err error)
+}
+
+// ErrStale says that a thing is not what the engine has found it to be.
+var ErrStale = errors.New("it has changed meanwhile")
+
+// comparisons is how often a thing which others are writing is compared in one reconciliation.
+const comparisons = 4
+
+// Vanishing is when the primary is reconciled again while one of its things is being deleted: earlier if the thing is watched.
+const Vanishing = 2 * time.Second
+
+// Config configures an Engine.
+type Config struct {
+	// Name and FormerNames are those of the resource.
+	Name        string
+	FormerNames []string
+	// Noun is what one of the desired things is called in errors.
+	Noun string
+	// Adopt lets the resource adopt things which have no owner.
+	Adopt bool
+	// Alone reports whether an error concerns one thing only, see NewFaults. A RefusedError does.
+	Alone  func(error) bool
+	Logger micrologger.Logger
+}
+
+// Engine implements framework.TypedCRUDResourceOps for sets of things: it lists, claims, decides, adopts and applies.
+type Engine[O any, K Key, I Item[K]] struct {
+	Config Config
+	// For returns the backend for one primary. Its things carry one of the marks: the first one, or those of former names. The note is
+	// that of the current state, nil before that was read.
+	For func(ctx context.Context, obj O, marks []identity.Mark, note any) (context.Context, Backend[K, I], error)
+}
+
+// Name implements framework.TypedCRUDResourceOps.
+func (e *Engine[O, K, I]) Name() string { return e.Config.Name }
+
+// FormerNames implements framework.FormerNamer.
+func (e *Engine[O, K, I]) FormerNames() []string { return e.Config.FormerNames }
+
+func (e *Engine[O, K, I]) backend(ctx context.Context, obj O, note any) (context.Context, Backend[K, I], error) {
+	return e.For(ctx, obj, e.Marks(ctx), note)
+}
+
+// Marks returns the marks of the things: the present one, and then those of former names.
+func (e *Engine[O, K, I]) Marks(ctx context.Context) []identity.Mark {
+	return identity.From(ctx).Marks(e.Config.Name, e.Config.FormerNames)
+}
+
+// GetCurrentState implements framework.TypedCRUDResourceOps. It returns the things which are the resource's own.
+func (e *Engine[O, K, I]) GetCurrentState(ctx context.Context, obj O) (State[K, I], error) {
+	ctx, b, err := e.backend(ctx, obj, nil)
+	if err != nil {
+		return State[K, I]{}, err
+	}
+	listed, err := b.List(ctx)
+	if err != nil {
+		return State[K, I]{}, err
+	}
+	state := State[K, I]{Note: listed.Note, others: map[K]I{}}
+	for _, it := range listed.Items {
+		if it.Held().Holder == Ours {
+			state.Items = append(state.Items, it)
+		} else {
+			state.others[it.Key()] = it
+		}
+	}
+	return state, nil
+}
+
+// GetDesiredState implements framework.TypedCRUDResourceOps.
+func (e *Engine[O, K, I]) GetDesiredState(ctx context.Context, obj O) (State[K, I], error) {
+	if Deleting(obj) {
+		return State[K, I]{Terminating: true}, nil
+	}
+	ctx, b, err := e.backend(ctx, obj, nil)
+	if err != nil {
+		return State[K, I]{}, err
+	}
+	n, one, err := b.Desired(ctx)
+	if err != nil {
+		return State[K, I]{}, err
+	}
+	return Desired(e.Config.Noun, n, one), nil
+}
+
+// NewUpdatePatch implements framework.TypedCRUDResourceOps.
+func (e *Engine[O, K, I]) NewUpdatePatch(
+	ctx context.Context, obj O, current, desired State[K, I],
+) (*framework.TypedPatch[State[K, I]], error) {
+	if desired.Terminating {
+		return nil, nil
+	}
+	ctx, b, err := e.backend(ctx, obj, current.Note)
+	if err != nil {
+		return nil, err
+	}
+	faults := e.faults(desired.Faults...)
+	create, update, remove := Sort(ctx, current, desired, faults,
+		func(have I, found bool, want I) (I, error) {
+			if !found {
+				have, found = current.others[want.Key()]
+			}
+			return e.decide(ctx, b, have, found, want)
+		},
+		func(have I) (I, bool) {
+			deletion, _ := b.Deletion(have)
+			return deletion, deletion.Action() != "" && !LeftToOthers(ctx, have)
+		})
+	create.Note, update.Note, remove.Note = current.Note, current.Note, current.Note
+	return PatchOf(create, update, remove), faults.Err()
+}
+
+// decide returns what has to happen to a desired thing.
+func (e *Engine[O, K, I]) decide(ctx context.Context, b Backend[K, I], have I, found bool, want I) (change I, err error) {
+	if len(e.Marks(ctx)) > 1 {
+		identity.Take(ctx, want.Key().String())
+	}
+	for attempt := 1; ; attempt++ {
+		if !found {
+			if have, found, err = b.Find(ctx, want); err != nil {
+				return change, err
+			}
+		}
+		if !found {
+			return b.Compare(ctx, nil, want)
+		}
+		if claim := have.Held(); !claim.Writable(e.Config.Adopt) {
+			return change, &RefusedError[K]{Key: want.Key(), Reason: claim.Reason, Adoptable: claim.Holder == Free}
+		}
+		change, err = b.Compare(ctx, &have, want)
+		if !errors.Is(err, ErrStale) || attempt == comparisons {
+			return change, err
+		}
+		found = false
+	}
+}
+
+func (e *Engine[O, K, I]) faults(errs ...error) *Faults {
+	return NewFaults(func(err error) bool { return errors.As(err, new(*RefusedError[K])) || e.Config.Alone(err) }, errs...)
+}
+
+// NewDeletePatch implements framework.TypedCRUDResourceOps.
+func (e *Engine[O, K, I]) NewDeletePatch(
+	ctx context.Context, obj O, current, _ State[K, I],
+) (*framework.TypedPatch[State[K, I]], error) {
+	ctx, b, err := e.backend(ctx, obj, current.Note)
+	if err != nil {
+		return nil, err
+	}
+	remove := State[K, I]{Note: current.Note}
+	for _, have := range current.Items {
+		if LeftToOthers(ctx, have) {
+			continue
+		}
+		deletion, awaited := b.Deletion(have)
+		if awaited {
+			finalizerskeptcontext.SetKept(ctx)
+			requeuecontext.SetAfter(ctx, Vanishing)
+		}
+		if deletion.Action() != "" {
+			remove.Items = append(remove.Items, deletion)
+		}
+	}
+	return PatchOf(State[K, I]{}, State[K, I]{}, remove), nil
+}
+
+// ApplyCreateChange implements framework.TypedCRUDResourceOps.
+func (e *Engine[O, K, I]) ApplyCreateChange(ctx context.Context, obj O, change State[K, I]) error {
+	return e.apply(ctx, obj, change)
+}
+
+// ApplyUpdateChange implements framework.TypedCRUDResourceOps.
+func (e *Engine[O, K, I]) ApplyUpdateChange(ctx context.Context, obj O, change State[K, I]) error {
+	return e.apply(ctx, obj, change)
+}
+
+// ApplyDeleteChange implements framework.TypedCRUDResourceOps.
+func (e *Engine[O, K, I]) ApplyDeleteChange(ctx context.Context, obj O, change State[K, I]) error {
+	return e.apply(ctx, obj, change)
+}
+
+// apply makes the changes, each also if another one fails.
+func (e *Engine[O, K, I]) apply(ctx context.Context, obj O, change State[K, I]) error {
+	ctx, b, err := e.backend(ctx, obj, change.Note)
+	if err != nil {
+		return err
+	}
+	return Each(ctx, change, e.faults(), func(it I) error {
+		done, err := b.Apply(ctx, it)
+		if err == nil && done != "" {
+			Log(ctx, e.Config.Logger, done, it)
+		}
+		return err
+	})
+}
+
+// RefusedError says that a thing is desired which exists and is not the resource's own.
+type RefusedError[K Key] struct {
+	// Key names the thing.
+	Key K
+	// Reason says who owns it.
+	Reason string
+	// Adoptable is true if Config.Adopt would have allowed it.
+	Adoptable bool
+}
+
+// Error implements error.
+func (e *RefusedError[K]) Error() string {
+	mend := "delete it or choose another name"
+	if e.Adoptable {
+		mend += ", or set Adopt to take it over"
+	}
+	return fmt.Sprintf("refusing to take over %s: %s: %s", e.Key, e.Reason, mend)
+}

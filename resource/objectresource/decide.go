@@ -3,7 +3,7 @@ package objectresource
 import (
 	"context"
 	"fmt"
-	"maps"
+	"reflect"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -75,15 +75,14 @@ func (r *objects[O]) Compare(ctx context.Context, existing *item, want item) (ch
 
 // creation is the change that creates an object.
 func creation(want item) item {
-	fields := maps.Clone(withoutEmptyStructs(want.given, want.content.Object))
+	fields := want.content.DeepCopy().Object
+	if _, ok := want.given.(*unstructured.Unstructured); !ok {
+		omission{empty: true}.from(reflect.ValueOf(want.given), fields)
+	}
 	delete(fields, "apiVersion")
 	delete(fields, "kind")
-	if metadata, ok := fields["metadata"].(map[string]any); ok {
-		metadata = maps.Clone(metadata)
-		delete(metadata, "name")
-		delete(metadata, "namespace")
-		fields["metadata"] = metadata
-	}
+	unstructured.RemoveNestedField(fields, "metadata", "name")
+	unstructured.RemoveNestedField(fields, "metadata", "namespace")
 	want.action = plan.Create
 	want.fields = withoutBookkeeping(plan.Diff(nil, fields))
 	if want.sensitive {

@@ -93,7 +93,7 @@ func content(o client.Object, gvk schema.GroupVersionKind) (*unstructured.Unstru
 	}
 	normalize.Object(fields)
 	if _, ok := o.(*unstructured.Unstructured); !ok {
-		dropNulls(reflect.ValueOf(o), fields)
+		omission{null: true}.from(reflect.ValueOf(o), fields)
 	}
 	delete(fields, "status")
 	if metadata, ok := fields["metadata"].(map[string]any); ok {

@@ -99,21 +99,15 @@ func (c *change) patch(now metav1.Time) map[string]any {
 	if len(changed) == 0 {
 		return patch
 	}
-	was, before := statusmap.Conditions(c.before)
+	was, order := statusmap.Conditions(c.before)
 	_, after := statusmap.Conditions(c.after)
 	list := []any{}
-	for _, t := range before {
-		ours, changes := changed[t]
-		switch {
+	for _, t := range slices.Concat(order, slices.DeleteFunc(after, func(t string) bool { return was[t] != nil })) {
+		switch is, changes := changed[t]; {
 		case !changes:
 			list = append(list, was[t])
-		case ours != nil:
-			list = append(list, since(was[t], ours, now))
-		}
-	}
-	for _, t := range after {
-		if changed[t] != nil && was[t] == nil {
-			list = append(list, since(nil, changed[t], now))
+		case is != nil:
+			list = append(list, since(was[t], is, now))
 		}
 	}
 	patch["conditions"] = list
@@ -127,7 +121,7 @@ const transition = "lastTransitionTime"
 func since(before, condition map[string]any, now metav1.Time) map[string]any {
 	condition = maps.Clone(condition)
 	switch {
-	case before != nil && before["status"] == condition["status"] && before[transition] != nil:
+	case before["status"] == condition["status"] && before[transition] != nil:
 		condition[transition] = before[transition]
 	case condition[transition] == nil:
 		condition[transition] = now.ToUnstructured()

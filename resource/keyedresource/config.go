@@ -12,6 +12,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/internal/faults"
+	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
 // Config configures a resource for primaries of type O that wants things of type T in an external system. Functions that compute,
@@ -129,13 +130,7 @@ func (c Config[O, T]) validate() error {
 	wrong.If(c.Journal != nil && c.Get == nil, "Get must not be nil with Journal: what it names has to be found")
 	wrong.If(c.Adopt && c.Mark == nil && c.Get == nil, "Adopt must not be true without Mark or Get: nothing tells then what belongs to nobody")
 	wrong.If(c.Poll < 0, "Poll must not be negative, and is %s", c.Poll)
-	primary := reflect.TypeFor[O]()
-	wrong.If(c.Journal != nil && !implements[client.Object](primary), "Journal must be nil for a %s, which is no client.Object: it has no annotations", primary)
-	wrong.If(c.OwnerKey == nil && !implements[informer.Meta](primary), "OwnerKey must not be nil for a %s, which has no metadata", primary)
+	wrong.If(c.Journal != nil && !keyed.Implements[O, client.Object](), "Journal must be nil for a %s, which is no client.Object: it has no annotations", reflect.TypeFor[O]())
+	wrong.If(c.OwnerKey == nil && !keyed.Implements[O, informer.Meta](), "OwnerKey must not be nil for a %s, which has no metadata", reflect.TypeFor[O]())
 	return wrong.Of("keyedresource.Config")
-}
-
-// implements tells whether a type, as far as is known of it, is an I.
-func implements[I any](t reflect.Type) bool {
-	return t.Kind() == reflect.Interface || t.Implements(reflect.TypeFor[I]())
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
 	"github.com/operatorkit/operatorkit/internal/faults"
+	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
 // Source is where the entries are read. A natsinformer.Source of the bucket with the index of OwnerIndexers is one.
@@ -79,9 +80,8 @@ func New[O any, T natsinformer.Entity](config Config[O, T]) (*framework.TypedCRU
 	wrong.If(config.Logger == nil, "Logger must not be nil")
 	wrong.If(config.Desired == nil, "Desired must not be nil")
 	wrong.If(config.Kind == "", "Kind must not be empty")
-	primary := reflect.TypeFor[O]()
-	wrong.If(config.OwnerKey == nil && primary.Kind() != reflect.Interface && !primary.Implements(reflect.TypeFor[informer.Meta]()),
-		"OwnerKey must not be nil for a %s, which has no metadata", primary)
+	wrong.If(config.OwnerKey == nil && !keyed.Implements[O, informer.Meta](),
+		"OwnerKey must not be nil for a %s, which has no metadata", reflect.TypeFor[O]())
 	if err := wrong.Of("natsresource.Config"); err != nil {
 		return nil, err
 	}

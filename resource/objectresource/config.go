@@ -14,6 +14,7 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/notfound"
 	"github.com/operatorkit/operatorkit/internal/faults"
+	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
 // maxFieldManager is how long the API server lets a field manager be.
@@ -98,9 +99,8 @@ func New[O any](config Config[O]) (*framework.TypedCRUDResource[O, State], error
 	default:
 		wrong.Add("Propagation %q is none of Background, Foreground, Orphan", config.Propagation)
 	}
-	primary := reflect.TypeFor[O]()
-	wrong.If(config.Owner == nil && primary.Kind() != reflect.Interface && !primary.Implements(reflect.TypeFor[client.Object]()),
-		"Owner must not be nil for a %s, which is no client.Object", primary)
+	wrong.If(config.Owner == nil && !keyed.Implements[O, client.Object](),
+		"Owner must not be nil for a %s, which is no client.Object", reflect.TypeFor[O]())
 	var kinds []kind
 	var replaced []schema.GroupVersionKind
 	if config.Client == nil {

@@ -55,9 +55,9 @@ func (c Claim) Takeover() string {
 	return "taken over from " + c.Former.String()
 }
 
-// LeftToOthers reports whether a thing that is not desired here is left to another resource of the set:
+// leftToOthers reports whether a thing that is not desired here is left to another resource of the set:
 // an earlier one has adopted it, which a store may not show yet, or a later one has had the same name.
-func LeftToOthers[K Key](ctx context.Context, it Item[K]) bool {
+func leftToOthers[K Key](ctx context.Context, it Item[K]) bool {
 	object := it.Change().Object
 	kind := schema.FromAPIVersionAndKind(object.APIVersion, object.Kind).GroupKind().String()
 	return identity.Taken(ctx, it.Key().String()) || identity.From(ctx).LeavesKind(it.Held().Former, kind)

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/giantswarm/micrologger"
 
-	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
-	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/identity"
 )
@@ -50,7 +49,8 @@ type Config struct {
 	Noun string
 	// Adopt lets the resource adopt things which have no owner.
 	Adopt bool
-	// Alone reports whether an error concerns one thing only, see NewFaults. A RefusedError does.
+	// Alone reports whether an error concerns one thing only, if it is neither permanent, nor a RefusedError, nor the answer of an API
+	// server.
 	Alone  func(error) bool
 	Logger micrologger.Logger
 }
@@ -99,7 +99,8 @@ func (e *Engine[O, K, I]) GetCurrentState(ctx context.Context, obj O) (State[K, 
 	return state, nil
 }
 
-// GetDesiredState implements framework.TypedCRUDResourceOps.
+// GetDesiredState implements framework.TypedCRUDResourceOps. Of things with the same key, none is desired: nobody can tell which one is
+// meant.
 func (e *Engine[O, K, I]) GetDesiredState(ctx context.Context, obj O) (State[K, I], error) {
 	if Deleting(obj) {
 		return State[K, I]{Terminating: true}, nil
@@ -112,135 +113,21 @@ func (e *Engine[O, K, I]) GetDesiredState(ctx context.Context, obj O) (State[K, 
 	if err != nil {
 		return State[K, I]{}, err
 	}
-	return Desired(e.Config.Noun, n, one), nil
-}
-
-// NewUpdatePatch implements framework.TypedCRUDResourceOps.
-func (e *Engine[O, K, I]) NewUpdatePatch(
-	ctx context.Context, obj O, current, desired State[K, I],
-) (*framework.TypedPatch[State[K, I]], error) {
-	if desired.Terminating {
-		return nil, nil
-	}
-	ctx, b, err := e.backend(ctx, obj, current.Note)
-	if err != nil {
-		return nil, err
-	}
-	faults := e.faults(desired.Faults...)
-	create, update, remove := Sort(ctx, current, desired, faults,
-		func(have I, found bool, want I) (I, error) {
-			if !found {
-				have, found = current.others[want.Key()]
-			}
-			return e.decide(ctx, b, have, found, want)
-		},
-		func(have I) (I, bool) {
-			deletion, _ := b.Deletion(have)
-			return deletion, deletion.Action() != "" && !LeftToOthers(ctx, have)
-		})
-	create.Note, update.Note, remove.Note = current.Note, current.Note, current.Note
-	return PatchOf(create, update, remove), faults.Err()
-}
-
-// decide returns what has to happen to a desired thing.
-func (e *Engine[O, K, I]) decide(ctx context.Context, b Backend[K, I], have I, found bool, want I) (change I, err error) {
-	if len(e.Marks(ctx)) > 1 {
-		identity.Take(ctx, want.Key().String())
-	}
-	for attempt := 1; ; attempt++ {
-		if !found {
-			if have, found, err = b.Find(ctx, want); err != nil {
-				return change, err
+	var s State[K, I]
+	count := make(map[string]int, n)
+	for i := range n {
+		it, err := one(i)
+		if err == nil {
+			if count[it.Key().String()]++; count[it.Key().String()] > 1 {
+				err = fmt.Errorf("%s is there twice", it.Key())
 			}
 		}
-		if !found {
-			return b.Compare(ctx, nil, want)
-		}
-		if claim := have.Held(); !claim.Writable(e.Config.Adopt) {
-			return change, &RefusedError[K]{Key: want.Key(), Reason: claim.Reason, Adoptable: claim.Holder == Free}
-		}
-		change, err = b.Compare(ctx, &have, want)
-		if !errors.Is(err, ErrStale) || attempt == comparisons {
-			return change, err
-		}
-		found = false
-	}
-}
-
-func (e *Engine[O, K, I]) faults(errs ...error) *Faults {
-	return NewFaults(func(err error) bool { return errors.As(err, new(*RefusedError[K])) || e.Config.Alone(err) }, errs...)
-}
-
-// NewDeletePatch implements framework.TypedCRUDResourceOps.
-func (e *Engine[O, K, I]) NewDeletePatch(
-	ctx context.Context, obj O, current, _ State[K, I],
-) (*framework.TypedPatch[State[K, I]], error) {
-	ctx, b, err := e.backend(ctx, obj, current.Note)
-	if err != nil {
-		return nil, err
-	}
-	remove := State[K, I]{Note: current.Note}
-	for _, have := range current.Items {
-		if LeftToOthers(ctx, have) {
+		if err != nil {
+			s.Faults = append(s.Faults, framework.Permanent(fmt.Errorf("desired %s %d: %w", e.Config.Noun, i, err)))
 			continue
 		}
-		deletion, awaited := b.Deletion(have)
-		if awaited {
-			finalizerskeptcontext.SetKept(ctx)
-			requeuecontext.SetAfter(ctx, Vanishing)
-		}
-		if deletion.Action() != "" {
-			remove.Items = append(remove.Items, deletion)
-		}
+		s.Items = append(s.Items, it)
 	}
-	return PatchOf(State[K, I]{}, State[K, I]{}, remove), nil
-}
-
-// ApplyCreateChange implements framework.TypedCRUDResourceOps.
-func (e *Engine[O, K, I]) ApplyCreateChange(ctx context.Context, obj O, change State[K, I]) error {
-	return e.apply(ctx, obj, change)
-}
-
-// ApplyUpdateChange implements framework.TypedCRUDResourceOps.
-func (e *Engine[O, K, I]) ApplyUpdateChange(ctx context.Context, obj O, change State[K, I]) error {
-	return e.apply(ctx, obj, change)
-}
-
-// ApplyDeleteChange implements framework.TypedCRUDResourceOps.
-func (e *Engine[O, K, I]) ApplyDeleteChange(ctx context.Context, obj O, change State[K, I]) error {
-	return e.apply(ctx, obj, change)
-}
-
-// apply makes the changes, each also if another one fails.
-func (e *Engine[O, K, I]) apply(ctx context.Context, obj O, change State[K, I]) error {
-	ctx, b, err := e.backend(ctx, obj, change.Note)
-	if err != nil {
-		return err
-	}
-	return Each(ctx, change, e.faults(), func(it I) error {
-		done, err := b.Apply(ctx, it)
-		if err == nil && done != "" {
-			Log(ctx, e.Config.Logger, done, it)
-		}
-		return err
-	})
-}
-
-// RefusedError says that a thing is desired which exists and is not the resource's own.
-type RefusedError[K Key] struct {
-	// Key names the thing.
-	Key K
-	// Reason says who owns it.
-	Reason string
-	// Adoptable is true if Config.Adopt would have allowed it.
-	Adoptable bool
-}
-
-// Error implements error.
-func (e *RefusedError[K]) Error() string {
-	mend := "delete it or choose another name"
-	if e.Adoptable {
-		mend += ", or set Adopt to take it over"
-	}
-	return fmt.Sprintf("refusing to take over %s: %s: %s", e.Key, e.Reason, mend)
+	s.Items = slices.DeleteFunc(s.Items, func(it I) bool { return count[it.Key().String()] > 1 })
+	return s, nil
 }

@@ -3,6 +3,7 @@ package keyed
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,21 +12,20 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 )
 
-// Faults are the errors of things that fail each for itself.
-//
-//	return keyed.Each(ctx, change, keyed.NewFaults(isRefused), func(it item) error { return write(ctx, it) })
-type Faults struct {
+// faults are the errors of things that fail each for itself.
+type faults struct {
 	alone func(error) bool
 	errs  []error
 }
 
-// NewFaults returns those that there are already. Alone tells of an error that is neither permanent nor the answer of an API server
-// whether it concerns one thing only.
-func NewFaults(alone func(error) bool, errs ...error) *Faults { return &Faults{alone, errs} }
+// faults collects errors in addition to those there are already.
+func (e *Engine[O, K, I]) faults(errs ...error) *faults {
+	return &faults{func(err error) bool { return errors.As(err, new(*RefusedError[K])) || e.Config.Alone(err) }, errs}
+}
 
-// Add takes note of an error, if there is one. Stop is true when the other things would fail as well: the context has ended, or
-// nobody answers, or not now.
-func (f *Faults) Add(ctx context.Context, err error) (stop bool) {
+// add adds an error, if there is one. Stop is true when the other things would fail as well: the context has ended, or nobody answers, or
+// not now.
+func (f *faults) add(ctx context.Context, err error) (stop bool) {
 	if err == nil {
 		return false
 	}
@@ -33,10 +33,10 @@ func (f *Faults) Add(ctx context.Context, err error) (stop bool) {
 	return ctx.Err() != nil || !f.concernsOne(err)
 }
 
-// Err makes one error of all, with framework.Partial.
-func (f *Faults) Err() error { return framework.Partial(f.errs...) }
+// err joins the errors with framework.Partial.
+func (f *faults) err() error { return framework.Partial(f.errs...) }
 
-func (f *Faults) concernsOne(err error) bool {
+func (f *faults) concernsOne(err error) bool {
 	if framework.IsPermanent(err) || f.alone(err) {
 		return true
 	}
@@ -65,12 +65,21 @@ func isRefusal(err error) bool {
 	return true
 }
 
-// Each does something with each thing, also when one fails, and returns all errors.
-func Each[K Key, I Item[K]](ctx context.Context, s State[K, I], faults *Faults, do func(I) error) error {
-	for _, it := range s.Items {
-		if faults.Add(ctx, do(it)) {
-			break
-		}
+// RefusedError says that a thing is desired which exists and is not the resource's own.
+type RefusedError[K Key] struct {
+	// Key names the thing.
+	Key K
+	// Reason says who owns it.
+	Reason string
+	// Adoptable is true if Config.Adopt would have allowed it.
+	Adoptable bool
+}
+
+// Error implements error.
+func (e *RefusedError[K]) Error() string {
+	mend := "delete it or choose another name"
+	if e.Adoptable {
+		mend += ", or set Adopt to take it over"
 	}
-	return faults.Err()
+	return fmt.Sprintf("refusing to take over %s: %s: %s", e.Key, e.Reason, mend)
 }

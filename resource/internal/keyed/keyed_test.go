@@ -7,12 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/giantswarm/micrologger/microloggertest"
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
@@ -24,26 +26,84 @@ func (k key) String() string { return "thing " + string(k) }
 type thing struct {
 	key    key
 	action plan.Action
+	claim  keyed.Claim
 }
 
 func (t thing) Key() key            { return t.key }
 func (t thing) Action() plan.Action { return t.action }
-func (t thing) Held() keyed.Claim   { return keyed.Claim{} }
+func (t thing) Held() keyed.Claim   { return t.claim }
 func (t thing) Change() plan.Change {
 	return plan.Change{Action: t.action, Object: plan.Object{Name: string(t.key)}}
 }
 
-func things(keys ...key) keyed.State[key, thing] {
-	return keyed.Desired("thing", len(keys), func(i int) (thing, error) {
-		if keys[i] == "" {
+// world is what there is, what is desired, and what can't be applied.
+type world struct {
+	there   []thing
+	desired []key
+	refuses map[key]error
+	applied []key
+}
+
+var _ keyed.Backend[key, thing] = (*world)(nil)
+
+func (w *world) List(context.Context) (keyed.State[key, thing], error) {
+	return keyed.State[key, thing]{Items: w.there}, nil
+}
+
+func (w *world) Desired(context.Context) (int, func(i int) (thing, error), error) {
+	return len(w.desired), func(i int) (thing, error) {
+		if w.desired[i] == "" {
 			return thing{}, errors.New("it has no key")
 		}
-		return thing{key: keys[i]}, nil
-	})
+		return thing{key: w.desired[i]}, nil
+	}, nil
+}
+
+func (w *world) Find(context.Context, thing) (thing, bool, error) { return thing{}, false, nil }
+
+func (w *world) Compare(_ context.Context, have *thing, want thing) (thing, error) {
+	switch {
+	case w.refuses[want.key] != nil:
+		return thing{}, w.refuses[want.key]
+	case want.key == "replaced":
+		want.action = plan.Delete
+	case want.key == "settled":
+	case have != nil:
+		want.action = plan.Update
+	default:
+		want.action = plan.Create
+	}
+	return want, nil
+}
+
+func (w *world) Deletion(have thing) (thing, bool) {
+	return thing{key: have.key, action: plan.Delete}, false
+}
+
+func (w *world) Apply(_ context.Context, it thing) (string, error) {
+	w.applied = append(w.applied, it.key)
+	return "did it", w.refuses[it.key]
+}
+
+func (w *world) engine() *keyed.Engine[struct{}, key, thing] {
+	return &keyed.Engine[struct{}, key, thing]{
+		Config: keyed.Config{
+			Name: "things", Noun: "thing", Logger: microloggertest.New(),
+			Alone: func(err error) bool { return errors.Is(err, errKnown) },
+		},
+		For: func(
+			ctx context.Context, _ struct{}, _ []identity.Mark, _ any,
+		) (context.Context, keyed.Backend[key, thing], error) {
+			return ctx, w, nil
+		},
+	}
 }
 
 func TestOfDesiredThingsThoseAreLeftOutThatAreWrong(t *testing.T) {
-	s := things("a", "b", "", "a", "c", "a")
+	s, err := (&world{desired: []key{"a", "b", "", "a", "c", "a"}}).engine().GetDesiredState(t.Context(), struct{}{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if diff := cmp.Diff([]key{"b", "c"}, s.Keys()); diff != "" {
 		t.Errorf("desired (-want +got):\n%s", diff)
 	}
@@ -61,26 +121,26 @@ func TestOfDesiredThingsThoseAreLeftOutThatAreWrong(t *testing.T) {
 }
 
 func TestThingsAreSortedByWhatHappensToThem(t *testing.T) {
-	refused := errors.New("refused")
-	faults := keyed.NewFaults(func(err error) bool { return errors.Is(err, refused) })
-	create, update, remove := keyed.Sort(t.Context(), things("there", "old", "others"), things("new", "refused", "there", "replaced", "settled"), faults,
-		func(_ thing, found bool, want thing) (thing, error) {
-			switch {
-			case want.key == "refused":
-				return thing{}, refused
-			case want.key == "replaced":
-				want.action = plan.Delete
-			case want.key == "settled":
-			case found:
-				want.action = plan.Update
-			default:
-				want.action = plan.Create
-			}
-			return want, nil
-		},
-		func(have thing) (thing, bool) { return thing{have.key, plan.Delete}, have.key != "others" })
-	got := fmt.Sprint(create.Keys(), update.Keys(), remove.Keys(), remove.Reversed().Keys(), faults.Err())
-	if want := "[thing new] [thing there] [thing old thing replaced] [thing replaced thing old] refused"; got != want {
+	w := &world{
+		there:   []thing{{key: "there"}, {key: "old"}, {key: "others", claim: keyed.Claim{Holder: keyed.Foreign}}},
+		desired: []key{"new", "refused", "there", "replaced", "settled"},
+		refuses: map[key]error{"refused": errKnown},
+	}
+	e := w.engine()
+	current, err := e.GetCurrentState(t.Context(), struct{}{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	desired, err := e.GetDesiredState(t.Context(), struct{}{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := e.NewUpdatePatch(t.Context(), struct{}{}, current, desired)
+	create, _ := patch.CreateChange()
+	update, _ := patch.UpdateChange()
+	remove, _ := patch.DeleteChange()
+	got := fmt.Sprint(create.Keys(), update.Keys(), remove.Keys(), err)
+	if want := "[thing new] [thing there] [thing replaced thing old] known"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -104,19 +164,22 @@ func TestOnlyWhatConcernsOneThingLetsTheOthersGoOn(t *testing.T) {
 		"nobody answers":                  {errors.New("connection refused"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			faults := keyed.NewFaults(func(err error) bool { return errors.Is(err, errKnown) })
-			if stop := faults.Add(t.Context(), tc.err); stop != tc.stop {
+			w := &world{refuses: map[key]error{"a": tc.err}}
+			err := w.engine().ApplyCreateChange(t.Context(), struct{}{}, keyed.State[key, thing]{Items: []thing{{key: "a"}, {key: "b"}}})
+			if stop := len(w.applied) == 1; stop != tc.stop {
 				t.Errorf("stop: %v", stop)
 			}
-			if err := faults.Err(); err == nil || !strings.Contains(err.Error(), tc.err.Error()) {
+			if err == nil || !strings.Contains(err.Error(), tc.err.Error()) {
 				t.Errorf("got %v", err)
 			}
 		})
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if !keyed.NewFaults(nil).Add(ended, framework.Permanent(errKnown)) {
-		t.Error("it goes on in a context that has ended")
+	w := &world{refuses: map[key]error{"a": framework.Permanent(errKnown)}}
+	err := w.engine().ApplyCreateChange(ended, struct{}{}, keyed.State[key, thing]{Items: []thing{{key: "a"}, {key: "b"}}})
+	if err == nil || len(w.applied) != 1 {
+		t.Errorf("got %v, and it goes on in a context that has ended", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package keyed
 
 import (
 	"fmt"
+	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -32,4 +33,10 @@ func OwnerKey[O any](primary O, given func(O) string) (string, error) {
 		return m.GetNamespace() + "/" + m.GetName(), nil
 	}
 	return m.GetName(), nil
+}
+
+// Implements reports whether a primary of type O is an I, as far as its type says.
+func Implements[O, I any]() bool {
+	t := reflect.TypeFor[O]()
+	return t.Kind() == reflect.Interface || t.Implements(reflect.TypeFor[I]())
 }

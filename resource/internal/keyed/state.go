@@ -10,7 +10,6 @@ package keyed
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/operatorkit/operatorkit/framework/plan"
@@ -80,13 +79,6 @@ func (s State[K, I]) ByKey() map[K]I {
 
 // Empty tells whether there is nothing in it.
 func (s State[K, I]) Empty() bool { return len(s.Items) == 0 }
-
-// Reversed returns the things in the opposite order.
-func (s State[K, I]) Reversed() State[K, I] {
-	s.Items = slices.Clone(s.Items)
-	slices.Reverse(s.Items)
-	return s
-}
 
 // String returns a line for each thing, and below it one for each field that changes.
 func (s State[K, I]) String() string {

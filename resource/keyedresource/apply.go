@@ -11,7 +11,7 @@ import (
 // Apply implements keyed.Backend.
 func (r *things[O, T]) Apply(ctx context.Context, it item[T]) (done string, err error) {
 	do := r.config.Put
-	switch it.action {
+	switch it.Change.Action {
 	case plan.Create:
 		done = "put a new thing"
 	case plan.Update:
@@ -19,11 +19,11 @@ func (r *things[O, T]) Apply(ctx context.Context, it item[T]) (done string, err 
 	case plan.Delete:
 		done, do = "deleted a thing", r.config.Delete
 	}
-	if err := panics.Recovered(func() error { return do(ctx, r.obj, it.content) }); err != nil {
-		return "", fmt.Errorf("%s %s: %w", it.action, it.key, err)
+	if err := panics.Recovered(func() error { return do(ctx, r.obj, it.Thing) }); err != nil {
+		return "", fmt.Errorf("%s %s: %w", it.Change.Action, it.Key, err)
 	}
-	if r.journal != nil && it.action == plan.Delete && !r.config.WaitForDeletion {
-		r.journal.stale = append(r.journal.stale, it.key.Name)
+	if r.journal != nil && it.Change.Action == plan.Delete && !r.config.WaitForDeletion {
+		r.journal.stale = append(r.journal.stale, it.Key.Name)
 	}
 	return done, nil
 }

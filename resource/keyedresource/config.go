@@ -114,7 +114,9 @@ func New[O, T any](config Config[O, T]) (*framework.TypedCRUDResource[O, State[T
 		}
 		config.Kind = cmp.Or(thing.Name(), "thing")
 	}
-	return framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[O, State[T]]{Logger: config.Logger, Ops: newResource(config)})
+	return framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[O, State[T]]{
+		Logger: config.Logger, Ops: newResource(config),
+	})
 }
 
 func (c Config[O, T]) validate() error {
@@ -130,7 +132,9 @@ func (c Config[O, T]) validate() error {
 	wrong.If(c.Journal != nil && c.Get == nil, "Get must not be nil with Journal: what it names has to be found")
 	wrong.If(c.Adopt && c.Mark == nil && c.Get == nil, "Adopt must not be true without Mark or Get: nothing tells then what belongs to nobody")
 	wrong.If(c.Poll < 0, "Poll must not be negative, and is %s", c.Poll)
-	wrong.If(c.Journal != nil && !keyed.Implements[O, client.Object](), "Journal must be nil for a %s, which is no client.Object: it has no annotations", reflect.TypeFor[O]())
-	wrong.If(c.OwnerKey == nil && !keyed.Implements[O, informer.Meta](), "OwnerKey must not be nil for a %s, which has no metadata", reflect.TypeFor[O]())
+	wrong.If(c.Journal != nil && !keyed.Implements[O, client.Object](),
+		"Journal must be nil for a %s, which is no client.Object: it has no annotations", reflect.TypeFor[O]())
+	wrong.If(c.OwnerKey == nil && !keyed.Implements[O, informer.Meta](),
+		"OwnerKey must not be nil for a %s, which has no metadata", reflect.TypeFor[O]())
 	return wrong.Of("keyedresource.Config")
 }

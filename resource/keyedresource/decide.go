@@ -3,7 +3,6 @@ package keyedresource
 import (
 	"context"
 	"reflect"
-	"strings"
 
 	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/framework/plan"
@@ -15,17 +14,16 @@ func (r *things[O, T]) Compare(ctx context.Context, have *item[T], want item[T])
 	if have == nil {
 		return r.changed(ctx, want, plan.Create, nil), nil
 	}
-	want.claim = have.claim
 	if r.config.Keep != nil {
-		want.content = r.config.Keep(have.content, want.content)
+		want.Thing = r.config.Keep(have.Thing, want.Thing)
 	}
-	change := r.changed(ctx, want, plan.Update, []T{have.content})
-	if !have.claim.IsFormer() && r.equal(have.content, change) {
-		if have.claim.Holder == keyed.Ours || r.journal == nil {
+	change := r.changed(ctx, want, plan.Update, []T{have.Thing})
+	if !have.Claim.IsFormer() && r.equal(have.Thing, change) {
+		if have.Claim.Holder == keyed.Ours || r.journal == nil {
 			return item[T]{}, nil
 		}
 		// It is put once more, so that the journal knows it: what that does not know is never deleted.
-		change.description = "taken over as it is"
+		change.Change.Description = "taken over as it is"
 	}
 	return change, nil
 }
@@ -33,26 +31,25 @@ func (r *things[O, T]) Compare(ctx context.Context, have *item[T], want item[T])
 // equal tells whether a thing is as the change would make it.
 func (r *resource[O, T]) equal(have T, change item[T]) bool {
 	if r.config.Equal != nil {
-		return r.config.Equal(have, change.content)
+		return r.config.Equal(have, change.Thing)
 	}
-	return len(change.fields) == 0 && change.description == "" || reflect.DeepEqual(have, change.content)
+	return len(change.Change.Fields) == 0 && change.Change.Description == "" || reflect.DeepEqual(have, change.Thing)
 }
 
 // changed returns the change of a thing with the fields that differ, as they may be shown. What must not be shown is scrubbed from all that
 // is told of the reconciliation from now on.
 func (r *resource[O, T]) changed(ctx context.Context, want item[T], action plan.Action, before []T) item[T] {
-	want.action = action
-	for _, c := range plan.Describe(action, []T{want.content}, before) {
-		want.description = c.Description
+	want.Change.Action = action
+	for _, c := range plan.Describe(action, []T{want.Thing}, before) {
+		want.Change.Description = c.Description
 		for _, f := range c.Fields {
 			if r.config.Sensitive != nil && sensitive(f.Path, r.config.Sensitive) {
 				secretscontext.AddAll(ctx, []any{f.Old, f.New})
 				f = f.Hidden()
 			}
-			want.fields = append(want.fields, f)
+			want.Change.Fields = append(want.Change.Fields, f)
 		}
 	}
-	want.description = strings.Trim(want.description+"; "+want.claim.Takeover(), "; ")
 	return want
 }
 

@@ -25,16 +25,17 @@ import (
 // the resource follows. Its value is a JSON object: "of" names these, "for" and "uid" are the primary, and "keys" are the keys.
 const JournalPrefix = "operatorkit.io/journal-"
 
-// journal is what stands in the annotations of a primary about the things that may be there for it: their keys, by the mark of the
-// resource that put them. Each write of it is one of the life and the version of the primary that was read. It is used by one
-// reconciliation. A nil journal has no keys and is not written.
+// journal is what stands in the annotations of a primary about the things that may be there for it:
+// their keys, by the mark of the resource that put them. Each write of it is one of the life and
+// the version of the primary that was read. It is used by one reconciliation. A nil journal has no
+// keys and is not written.
 type journal struct {
 	client  client.Client
 	primary *metav1.PartialObjectMetadata
 	// gone says why nothing can be put for the primary any more, if it is not there.
 	gone error
-	// marks are those of the resource: the present one, and then those of former names. Each has a page, an annotation, and own are
-	// the pages which say something about this primary.
+	// marks are those of the resource: the present one, and then those of former names. Each has a
+	// page, an annotation, and own are the pages which say something about this primary.
 	marks []identity.Mark
 	own   []bool
 	// keys are the keys of things, and which of the marks each stands under.
@@ -77,8 +78,8 @@ func (r *things[O, T]) readJournal(ctx context.Context) (*journal, error) {
 		return nil, framework.Permanent(fmt.Errorf("find the kind of the primary: %w: register its type in the client's scheme", err))
 	}
 	j := &journal{
-		client: r.config.Journal, primary: &metav1.PartialObjectMetadata{}, marks: r.marks, own: make([]bool, len(r.marks)),
-		keys: map[string]int{}, inherited: sets.New[string](),
+		client: r.config.Journal, primary: &metav1.PartialObjectMetadata{},
+		marks: r.marks, own: make([]bool, len(r.marks)), keys: map[string]int{}, inherited: sets.New[string](),
 	}
 	j.primary.SetGroupVersionKind(gvk)
 	err = j.client.Get(ctx, client.ObjectKeyFromObject(given), j.primary)
@@ -157,9 +158,9 @@ func (j *journal) claimOn(key string) keyed.Claim {
 	case j.inherited.Has(key):
 		return keyed.Claim{Holder: keyed.Inherited}
 	case j.copied != "":
-		return keyed.Claim{Holder: keyed.Free, Reason: "it exists already, and the journal of the primary is a copy of that of " + j.copied}
+		return keyed.FreeClaim("it exists already, and the journal of the primary is a copy of that of " + j.copied)
 	}
-	return keyed.Claim{Holder: keyed.Free, Reason: "it exists already, and is not in the journal of the primary"}
+	return keyed.FreeClaim("it exists already, and is not in the journal of the primary")
 }
 
 // all returns all keys in their order.
@@ -178,8 +179,9 @@ func (j *journal) has(key string) bool {
 	return ok
 }
 
-// settle finds out what has to change besides the keys of what is put and deleted. Sign reports that a page does not say whose it is: in a
-// copy it would pass for that of the copy. Trim reports that keys are to be removed.
+// settle finds out what has to change besides the keys of what is put and deleted. Sign reports
+// that a page does not say whose it is: in a copy it would pass for that of the copy. Trim reports
+// that keys are to be removed.
 func (j *journal) settle(desired func(key string) bool) (sign, trim bool) {
 	j.stale = slices.DeleteFunc(j.stale, desired)
 	j.bequest = slices.DeleteFunc(sets.List(j.inherited), func(key string) bool { return !desired(key) })
@@ -226,7 +228,7 @@ func (j *journal) changes() map[string]any {
 			}
 			continue
 		}
-		text, _ := json.Marshal(pageText{j.marks[at].String(), j.name(), j.primary.UID, keys}) // Strings have a JSON form.
+		text, _ := json.Marshal(pageText{j.marks[at].String(), j.name(), j.primary.UID, keys})
 		if j.primary.Annotations[name] != string(text) {
 			changes[name] = string(text)
 		}

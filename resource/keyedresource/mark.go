@@ -42,18 +42,18 @@ func MarkOf(m identity.Mark, ownerKey string) string {
 func (r *things[O, T]) claimOn(it item[T], listed bool) keyed.Claim {
 	switch {
 	case r.config.Mark == nil && r.config.Journal != nil:
-		return r.journal.claimOn(it.key.Name)
+		return r.journal.claimOn(it.Key.Name)
 	case r.config.Mark == nil && !listed:
-		return keyed.Claim{Holder: keyed.Free, Reason: "it exists already, and is not among what belongs to the primary"}
+		return keyed.FreeClaim("it exists already, and is not among what belongs to the primary")
 	case r.config.Mark == nil:
 		return keyed.Claim{}
 	}
-	mark := r.config.Mark(it.content)
+	mark := r.config.Mark(it.Thing)
 	switch i := slices.Index(r.texts, mark); {
 	case mark == "":
-		return keyed.Claim{Holder: keyed.Free, Reason: "it exists already and has no mark"}
+		return keyed.FreeClaim("it exists already and has no mark")
 	case i < 0:
-		return keyed.Claim{Holder: keyed.Foreign, Reason: fmt.Sprintf("it is marked as another's, %q", mark)}
+		return keyed.ForeignClaim(fmt.Sprintf("it is marked as another's, %q", mark))
 	default:
 		return keyed.ClaimOf(r.marks, i)
 	}

@@ -17,15 +17,16 @@ import (
 
 // resource is the logic of the CRUD resource.
 type resource[O, T any] struct {
-	keyed.Engine[O, Key, item[T]]
+	keyed.Engine[O, Key, T]
 	config Config[O, T]
 }
 
 func newResource[O, T any](config Config[O, T]) *resource[O, T] {
 	r := &resource[O, T]{config: config}
-	r.Engine = keyed.Engine[O, Key, item[T]]{
+	r.Engine = keyed.Engine[O, Key, T]{
 		Config: keyed.Config{
-			Name: config.Name, FormerNames: config.FormerNames, Noun: "thing", Adopt: config.Adopt, Logger: config.Logger,
+			Name: config.Name, FormerNames: config.FormerNames, Noun: "thing",
+			Adopt: config.Adopt, Logger: config.Logger,
 			Alone: func(err error) bool { return !errors.As(err, new(net.Error)) },
 		},
 		For: r.backend,
@@ -41,7 +42,8 @@ func (r *resource[O, T]) Rights() []framework.Right {
 	return []framework.Right{{Verbs: []string{"get", "patch"}}}
 }
 
-// NewUpdatePatch implements framework.TypedCRUDResourceOps. It also has the journal written if that has to change.
+// NewUpdatePatch implements framework.TypedCRUDResourceOps. It also has the journal written if that
+// has to change.
 func (r *resource[O, T]) NewUpdatePatch(
 	ctx context.Context, obj O, current, desired State[T],
 ) (*framework.TypedPatch[State[T]], error) {
@@ -64,7 +66,8 @@ func (r *resource[O, T]) NewUpdatePatch(
 	if (sign || trim) && patch == nil {
 		patch = framework.NewTypedPatch[State[T]]()
 	}
-	if create, ok := patch.CreateChange(); sign && !ok { // Creations wait neither for what is refused nor until updates are allowed.
+	// Creations wait neither for what is refused nor until updates are allowed.
+	if create, ok := patch.CreateChange(); sign && !ok {
 		create.Note = j
 		patch.SetCreateChange(create)
 	}
@@ -96,8 +99,9 @@ func (r *resource[O, T]) ApplyUpdateChange(ctx context.Context, obj O, change St
 	return r.ApplyCreateChange(ctx, obj, change)
 }
 
-// ApplyDeleteChange implements framework.TypedCRUDResourceOps. It removes the keys of deleted things from the journal, or leaves
-// that to a later reconciliation, which does not find the things, if deletions take time.
+// ApplyDeleteChange implements framework.TypedCRUDResourceOps. It removes the keys of deleted
+// things from the journal, or leaves that to a later reconciliation, which does not find the
+// things, if deletions take time.
 func (r *resource[O, T]) ApplyDeleteChange(ctx context.Context, obj O, change State[T]) error {
 	err := r.Engine.ApplyDeleteChange(ctx, obj, change)
 	if noted := journalOf(change).removeGone(ctx); noted != nil {
@@ -110,7 +114,8 @@ func (r *resource[O, T]) ApplyDeleteChange(ctx context.Context, obj O, change St
 type things[O, T any] struct {
 	*resource[O, T]
 	obj O
-	// marks are the present one, and then those of former names. Texts are what things have of them.
+	// marks are the present one, and then those of former names. Texts are what things have of
+	// them.
 	marks []identity.Mark
 	texts []string
 	// journal is that of the primary; nil without one.
@@ -119,7 +124,7 @@ type things[O, T any] struct {
 
 func (r *resource[O, T]) backend(
 	ctx context.Context, obj O, marks []identity.Mark, note any,
-) (context.Context, keyed.Backend[Key, item[T]], error) {
+) (context.Context, keyed.Backend[Key, T], error) {
 	key, err := keyed.OwnerKey(obj, r.config.OwnerKey)
 	things := &things[O, T]{resource: r, obj: obj, marks: marks}
 	things.journal, _ = note.(*journal)
@@ -145,11 +150,12 @@ func (r *things[O, T]) List(ctx context.Context) (state State[T], err error) {
 		}
 		for _, thing := range current {
 			it := r.newItem(thing)
-			if there[it.key] {
-				return state, framework.Permanent(fmt.Errorf("%s is among the current things twice: have Key tell them apart", it.key))
+			if there[it.Key] {
+				return state, framework.Permanent(
+					fmt.Errorf("%s is among the current things twice: have Key tell them apart", it.Key))
 			}
-			there[it.key] = true
-			it.claim = r.claimOn(it, true)
+			there[it.Key] = true
+			it.Claim = r.claimOn(it, true)
 			state.Items = append(state.Items, it)
 		}
 	}
@@ -167,7 +173,7 @@ func (r *things[O, T]) List(ctx context.Context) (state State[T], err error) {
 			r.journal.stale = append(r.journal.stale, key)
 		}
 	}
-	slices.SortFunc(state.Items, func(a, b item[T]) int { return cmp.Compare(a.key.Name, b.key.Name) })
+	slices.SortFunc(state.Items, func(a, b item[T]) int { return cmp.Compare(a.Key.Name, b.Key.Name) })
 	if r.config.Poll > 0 && !keyed.Deleting(r.obj) {
 		requeuecontext.SetAfter(ctx, r.config.Poll)
 	}
@@ -176,10 +182,10 @@ func (r *things[O, T]) List(ctx context.Context) (state State[T], err error) {
 
 // Find implements keyed.Backend.
 func (r *things[O, T]) Find(ctx context.Context, want item[T]) (item[T], bool, error) {
-	if r.config.Get == nil || r.journal.has(want.key.Name) {
+	if r.config.Get == nil || r.journal.has(want.Key.Name) {
 		return item[T]{}, false, nil
 	}
-	return r.look(ctx, want.key, false)
+	return r.look(ctx, want.Key, false)
 }
 
 // look asks for one thing.
@@ -189,17 +195,18 @@ func (r *things[O, T]) look(ctx context.Context, k Key, listed bool) (item[T], b
 		return item[T]{}, false, err
 	}
 	it := r.newItem(thing)
-	if it.key != k {
-		return item[T]{}, false, framework.Permanent(fmt.Errorf("asked for %s, Get returned %s", k, it.key))
+	if it.Key != k {
+		return item[T]{}, false, framework.Permanent(fmt.Errorf("asked for %s, Get returned %s", k, it.Key))
 	}
-	it.claim = r.claimOn(it, listed)
+	it.Claim = r.claimOn(it, listed)
 	return it, true, nil
 }
 
 func (r *resource[O, T]) key(name string) Key { return Key{r.config.Kind, name} }
 
 func (r *resource[O, T]) newItem(thing T) item[T] {
-	return item[T]{key: r.key(r.config.Key(thing)), content: thing}
+	k := r.key(r.config.Key(thing))
+	return item[T]{Key: k, Thing: thing, Change: plan.Change{Object: plan.Object{Kind: k.Kind, Name: k.Name}}}
 }
 
 // Desired implements keyed.Backend.
@@ -208,10 +215,11 @@ func (r *things[O, T]) Desired(ctx context.Context) (int, func(i int) (item[T], 
 	return len(desired), func(i int) (item[T], error) {
 		it := r.newItem(desired[i])
 		switch {
-		case it.key.Name == "":
+		case it.Key.Name == "":
 			return it, errors.New("it has no key")
-		case r.config.Mark != nil && r.config.Mark(it.content) != r.texts[0]:
-			return it, fmt.Errorf("%s has the mark %q: have Desired set it to keyedresource.Mark(ctx)", it.key, r.config.Mark(it.content))
+		case r.config.Mark != nil && r.config.Mark(it.Thing) != r.texts[0]:
+			return it, fmt.Errorf("%s has the mark %q: have Desired set it to keyedresource.Mark(ctx)",
+				it.Key, r.config.Mark(it.Thing))
 		}
 		return it, nil
 	}, err
@@ -219,6 +227,6 @@ func (r *things[O, T]) Desired(ctx context.Context) (int, func(i int) (item[T], 
 
 // Deletion implements keyed.Backend.
 func (r *things[O, T]) Deletion(have item[T]) (item[T], bool) {
-	have.action = plan.Delete
+	have.Change.Action = plan.Delete
 	return have, r.config.WaitForDeletion
 }

@@ -17,14 +17,14 @@ import (
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
 )
 
-// Apply implements keyed.Backend. An entry that does not fit into a full bucket is tried again later, because no event says that there is
-// room.
+// Apply implements keyed.Backend. An entry that does not fit into a full bucket is tried again
+// later, because no event says that there is room.
 func (r *entries[O, T]) Apply(ctx context.Context, it item[T]) (done string, err error) {
-	switch it.action {
+	switch it.Change.Action {
 	case plan.Create:
 		done, err = "created an entry", r.create(ctx, it)
 	case plan.Update:
-		done, err = "updated an entry", r.config.Bucket.Update(ctx, copyOf(it.content))
+		done, err = "updated an entry", r.config.Bucket.Update(ctx, copyOf(it.Thing))
 	case plan.Delete:
 		done, err = r.remove(ctx, it)
 	}
@@ -34,18 +34,20 @@ func (r *entries[O, T]) Apply(ctx context.Context, it item[T]) (done string, err
 	return done, err
 }
 
-// create creates one entry. One that is there already, and that the source does not have, is a conflict, or can't be decoded.
+// create creates one entry. One that is there already, and that the source does not have, is a
+// conflict, or can't be decoded.
 func (r *entries[O, T]) create(ctx context.Context, it item[T]) error {
-	err := r.config.Bucket.Create(ctx, copyOf(it.content))
+	err := r.config.Bucket.Create(ctx, copyOf(it.Thing))
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		if _, err := r.config.Bucket.Get(ctx, it.key.Name); errors.Is(err, natsinformer.ErrUndecodable) {
+		if _, err := r.config.Bucket.Get(ctx, it.Key.Name); errors.Is(err, natsinformer.ErrUndecodable) {
 			return undecodable(it, err)
 		}
-		entries := schema.GroupResource{Resource: "entries of bucket " + it.key.Bucket}
-		return apierrors.NewConflict(entries, it.key.Name, fmt.Errorf("it appeared meanwhile: %w", err))
+		entries := schema.GroupResource{Resource: "entries of bucket " + it.Key.Bucket}
+		return apierrors.NewConflict(entries, it.Key.Name, fmt.Errorf("it appeared meanwhile: %w", err))
 	case errors.Is(err, jetstream.ErrInvalidKey):
-		return framework.Permanent(fmt.Errorf("%w: keys are letters, digits and any of -/_=. with no dot at either end", err))
+		return framework.Permanent(
+			fmt.Errorf("%w: keys are letters, digits and any of -/_=. with no dot at either end", err))
 	}
 	return err
 }
@@ -53,9 +55,9 @@ func (r *entries[O, T]) create(ctx context.Context, it item[T]) error {
 // remove purges an entry, or asks whoever holds it to let it go.
 func (r *entries[O, T]) remove(ctx context.Context, it item[T]) (done string, err error) {
 	if !r.waits(it) {
-		return "deleted an entry", r.config.Bucket.Purge(ctx, it.content)
+		return "deleted an entry", r.config.Bucket.Purge(ctx, it.Thing)
 	}
-	entity := copyOf(it.content)
+	entity := copyOf(it.Thing)
 	now := metav1.NewTime(time.Now().UTC().Truncate(time.Second))
 	entity.EntityMeta().DeletionTimestamp = &now
 	return "asked for the deletion of an entry", r.config.Bucket.Update(ctx, entity)

@@ -18,20 +18,20 @@ func (r *entries[O, T]) claimOn(m *natsinformer.Meta) keyed.Claim {
 	own := slices.IndexFunc(r.marks, func(mark identity.Mark) bool { return by == madeBy(mark) })
 	switch {
 	case by == "" && m.OwnerKind == "" && m.OwnerKey == "":
-		return keyed.Claim{Holder: keyed.Free, Reason: "it exists already and has no owner"}
+		return keyed.FreeClaim("it exists already and has no owner")
 	case by == "" && ofPrimary:
-		return keyed.Claim{Holder: keyed.Free, Reason: "it was made for the same primary by somebody who left no name"}
+		return keyed.FreeClaim("it was made for the same primary by somebody who left no name")
 	case by == "":
-		return keyed.Claim{Holder: keyed.Foreign, Reason: "it " + belongs(m)}
+		return keyed.ForeignClaim("it " + belongs(m))
 	case !known:
-		return keyed.Claim{Holder: keyed.Foreign, Reason: fmt.Sprintf("it %s, and its %s has a form that is not known here: %q", belongs(m), MadeByAnnotation, by)}
+		return keyed.ForeignClaim(fmt.Sprintf("it %s, and its %s has a form that is not known here: %q", belongs(m), MadeByAnnotation, by))
 	case by == MadeBy(identity.Identity{Operator: r.marks[0].Operator, Framework: r.marks[0].Framework}) && ofPrimary:
-		return keyed.Claim{Holder: keyed.Free, Reason: fmt.Sprintf("it was made for the same primary by %s without a resource", made)}
+		return keyed.FreeClaim(fmt.Sprintf("it was made for the same primary by %s without a resource", made))
 	case !ofPrimary, own < 0:
-		return keyed.Claim{Holder: keyed.Foreign, Reason: fmt.Sprintf("it %s and was made by %s", belongs(m), made)}
+		return keyed.ForeignClaim(fmt.Sprintf("it %s and was made by %s", belongs(m), made))
 	}
 	if key, _, ok := appliedTo(m); ok && key != m.Name {
-		return keyed.Claim{Holder: keyed.Free, Reason: fmt.Sprintf("it is a copy of %s", key)}
+		return keyed.FreeClaim(fmt.Sprintf("it is a copy of %s", key))
 	}
 	return keyed.ClaimOf(r.marks, own)
 }

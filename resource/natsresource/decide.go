@@ -16,11 +16,15 @@ import (
 // Compare implements keyed.Backend. An entry that is being deleted is created anew once it is gone.
 func (r *entries[O, T]) Compare(ctx context.Context, existing *item[T], want item[T]) (item[T], error) {
 	if existing == nil {
-		want.action = plan.Create
+		want.Change.Action = plan.Create
+		// What has no JSON can't be written either, which is the error that counts.
+		if fields, err := shownFields(want.Thing); err == nil {
+			want.Change.Fields = show(want, plan.Diff(nil, fields))
+		}
 		return want, nil
 	}
 	have := *existing
-	if have.content.GetDeletionTimestamp() != nil {
+	if have.Thing.GetDeletionTimestamp() != nil {
 		deletion, waits := r.Deletion(have)
 		if waits {
 			requeuecontext.SetAfter(ctx, keyed.Vanishing)
@@ -29,22 +33,22 @@ func (r *entries[O, T]) Compare(ctx context.Context, existing *item[T], want ite
 		}
 		return deletion, nil
 	}
-	merged := r.merge(have.content, want.content)
+	merged := r.merge(have.Thing, want.Thing)
 	change, err := r.difference(have, merged)
 	if err != nil || len(change) == 0 {
 		return item[T]{}, err
 	}
-	if merged, err = r.nextGeneration(have.content, merged); err != nil {
+	if merged, err = r.nextGeneration(have.Thing, merged); err != nil {
 		return item[T]{}, err
 	}
-	want.action, want.content, want.claim = plan.Update, merged, have.claim
-	want.fields = want.show(change)
+	want.Thing = merged
+	want.Change = plan.Change{Action: plan.Update, Object: have.Change.Object, Fields: show(want, change)}
 	return want, nil
 }
 
 // difference lists the fields in which an entry differs from what it should be.
 func (r *resource[O, T]) difference(have item[T], merged T) ([]plan.FieldChange, error) {
-	same, err := equal(have.content, merged)
+	same, err := equal(have.Thing, merged)
 	if err != nil || same {
 		return nil, err
 	}
@@ -53,7 +57,7 @@ func (r *resource[O, T]) difference(have item[T], merged T) ([]plan.FieldChange,
 	if err != nil {
 		return nil, err
 	}
-	before, err := shownFields(have.content)
+	before, err := shownFields(have.Thing)
 	if err != nil {
 		return nil, err
 	}

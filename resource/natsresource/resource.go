@@ -18,15 +18,16 @@ import (
 
 // resource is the logic of the CRUD resource.
 type resource[O any, T natsinformer.Entity] struct {
-	keyed.Engine[O, Key, item[T]]
+	keyed.Engine[O, Key, T]
 	config Config[O, T]
 }
 
 func newResource[O any, T natsinformer.Entity](config Config[O, T]) *resource[O, T] {
 	r := &resource[O, T]{config: config}
-	r.Engine = keyed.Engine[O, Key, item[T]]{
+	r.Engine = keyed.Engine[O, Key, T]{
 		Config: keyed.Config{
-			Name: config.Name, FormerNames: config.FormerNames, Noun: "entry", Adopt: config.Adopt, Logger: config.Logger,
+			Name: config.Name, FormerNames: config.FormerNames, Noun: "entry",
+			Adopt: config.Adopt, Logger: config.Logger,
 			Alone: func(err error) bool { return errors.Is(err, natsinformer.ErrUndecodable) },
 		},
 		For: r.entries,
@@ -55,12 +56,13 @@ type entries[O any, T natsinformer.Entity] struct {
 
 func (r *resource[O, T]) entries(
 	ctx context.Context, obj O, marks []identity.Mark, _ any,
-) (context.Context, keyed.Backend[Key, item[T]], error) {
+) (context.Context, keyed.Backend[Key, T], error) {
 	key, err := keyed.OwnerKey(obj, r.config.OwnerKey)
 	return ctx, &entries[O, T]{r, obj, owner{r.config.Kind, key, madeBy(marks[0])}, marks}, err
 }
 
-// List implements keyed.Backend. It reads the source, which has what was written through its bucket.
+// List implements keyed.Backend. It reads the source, which has what was written through its
+// bucket.
 func (r *entries[O, T]) List(context.Context) (state State[T], err error) {
 	source := r.config.Source
 	if !source.Status().Synced {
@@ -69,7 +71,8 @@ func (r *entries[O, T]) List(context.Context) (state State[T], err error) {
 	for _, m := range r.marks {
 		found, err := source.ByIndex(OwnerIndex, owner{r.owner.kind, r.owner.key, madeBy(m)}.index())
 		if err != nil {
-			return state, framework.Permanent(fmt.Errorf("read source %s: %w: give it the index of OwnerIndexers", source.Name(), err))
+			return state, framework.Permanent(
+				fmt.Errorf("read source %s: %w: give it the index of OwnerIndexers", source.Name(), err))
 		}
 		for _, obj := range found {
 			it, err := r.existing(obj)
@@ -79,13 +82,13 @@ func (r *entries[O, T]) List(context.Context) (state State[T], err error) {
 			state.Items = append(state.Items, it)
 		}
 	}
-	slices.SortFunc(state.Items, func(a, b item[T]) int { return strings.Compare(a.key.Name, b.key.Name) })
+	slices.SortFunc(state.Items, func(a, b item[T]) int { return strings.Compare(a.Key.Name, b.Key.Name) })
 	return state, nil
 }
 
 // Find implements keyed.Backend.
 func (r *entries[O, T]) Find(_ context.Context, want item[T]) (item[T], bool, error) {
-	obj, exists, err := r.config.Source.Get(informer.Key{Name: want.key.Name})
+	obj, exists, err := r.config.Source.Get(informer.Key{Name: want.Key.Name})
 	if errors.Is(err, natsinformer.ErrUndecodable) {
 		err = undecodable(want, err)
 	}
@@ -98,23 +101,23 @@ func (r *entries[O, T]) Find(_ context.Context, want item[T]) (item[T], bool, er
 
 // undecodable drops a decoder's own words for a sensitive entry: they may quote it.
 func undecodable[T natsinformer.Entity](want item[T], err error) error {
-	if want.sensitive {
+	if want.Sensitive {
 		err = natsinformer.ErrUndecodable
 	}
-	return fmt.Errorf("refusing to overwrite %s: %w: mend or delete it", want.key, err)
+	return fmt.Errorf("refusing to overwrite %s: %w: mend or delete it", want.Key, err)
 }
 
 // existing returns what the source holds as an item.
 func (r *entries[O, T]) existing(obj any) (item[T], error) {
 	entity, ok := obj.(T)
 	if !ok {
-		return item[T]{}, framework.Permanent(fmt.Errorf("source %s holds a %T instead of a %T: give it the type of the bucket",
-			r.config.Source.Name(), obj, entity))
+		return item[T]{}, framework.Permanent(fmt.Errorf(
+			"source %s holds a %T instead of a %T: give it the type of the bucket", r.config.Source.Name(), obj, entity))
 	}
-	return item[T]{key: r.key(entity.GetName()), content: entity, claim: r.claimOn(entity.EntityMeta())}, nil
+	it := newItem(r.config.Bucket.Name(), entity)
+	it.Claim = r.claimOn(entity.EntityMeta())
+	return it, nil
 }
-
-func (r *resource[O, T]) key(name string) Key { return Key{Bucket: r.config.Bucket.Name(), Name: name} }
 
 // Desired implements keyed.Backend.
 func (r *entries[O, T]) Desired(ctx context.Context) (int, func(i int) (item[T], error), error) {
@@ -122,7 +125,7 @@ func (r *entries[O, T]) Desired(ctx context.Context) (int, func(i int) (item[T],
 	return len(entities), func(i int) (item[T], error) {
 		it, err := r.desired(entities[i])
 		if err == nil {
-			it.mark(ctx)
+			markSecrets(ctx, it)
 		}
 		return it, err
 	}, err
@@ -133,12 +136,8 @@ func (r *entries[O, T]) desired(entity T) (item[T], error) {
 	if v := reflect.ValueOf(entity); !v.IsValid() || v.IsNil() {
 		return item[T]{}, errors.New("is nil")
 	}
-	it := item[T]{key: r.key(entity.GetName()), content: copyOf(entity)}
-	if it.key.Name == "" {
-		return it, errors.New("has no name: set the Name of its Meta to the key of the entry")
-	}
-	it.sensitive = r.config.Sensitive != nil && r.config.Sensitive(entity)
-	m := it.content.EntityMeta()
+	made := copyOf(entity)
+	m := made.EntityMeta()
 	*m = natsinformer.Meta{
 		Name:        m.Name,
 		Labels:      m.Labels,
@@ -146,19 +145,24 @@ func (r *entries[O, T]) desired(entity T) (item[T], error) {
 		Finalizers:  m.Finalizers,
 		Conditions:  mergeConditions(nil, nil, m.Conditions),
 	}
+	it := newItem(r.config.Bucket.Name(), made)
+	if m.Name == "" {
+		return it, errors.New("has no name: set the Name of its Meta to the key of the entry")
+	}
+	it.Sensitive = r.config.Sensitive != nil && r.config.Sensitive(entity)
 	return it, mark(m, r.owner)
 }
 
 // Deletion implements keyed.Backend.
 func (r *entries[O, T]) Deletion(have item[T]) (item[T], bool) {
 	waits := r.waits(have)
-	if have.content.GetDeletionTimestamp() == nil || !waits {
-		have.action = plan.Delete
+	if have.Thing.GetDeletionTimestamp() == nil || !waits {
+		have.Change.Action = plan.Delete
 	}
 	return have, waits
 }
 
 // waits reports whether somebody else has to clean up after the entry before it can go.
 func (r *resource[O, T]) waits(have item[T]) bool {
-	return r.config.RequestDeletion || len(have.content.GetFinalizers()) > 0
+	return r.config.RequestDeletion || len(have.Thing.GetFinalizers()) > 0
 }

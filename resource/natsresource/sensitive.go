@@ -18,19 +18,19 @@ var shown = []string{
 }
 
 // show returns the changes of an entry, without their values where these must not be shown.
-func (it item[T]) show(changes []plan.FieldChange) []plan.FieldChange {
-	if it.sensitive {
+func show[T natsinformer.Entity](it item[T], changes []plan.FieldChange) []plan.FieldChange {
+	if it.Sensitive {
 		plan.Hide(changes, showable[T])
 	}
 	return changes
 }
 
-// mark has the values of a sensitive entry scrubbed from what is told of the reconciliation.
-func (it item[T]) mark(ctx context.Context) {
-	if !it.sensitive || secretscontext.From(ctx) == nil {
+// markSecrets has the values of a sensitive entry scrubbed from what is told of the reconciliation.
+func markSecrets[T natsinformer.Entity](ctx context.Context, it item[T]) {
+	if !it.Sensitive || secretscontext.From(ctx) == nil {
 		return
 	}
-	fields, err := fieldsOf(it.content)
+	fields, err := fieldsOf(it.Thing)
 	if err != nil {
 		return // It can't be written either, which is the error that counts.
 	}

@@ -26,7 +26,7 @@ const maxFieldsTold = 10
 // tellNotKept reports, once, that an API server does not keep what was applied: an admission webhook or policy has set something else.
 // Applying it again would change nothing, or be changed again.
 func (r *resource[O]) tellNotKept(ctx context.Context, want item, applied *unstructured.Unstructured) {
-	paths := notKept("", serverside.Stable(want.content.Object), applied.Object)
+	paths := notKept("", serverside.Stable(want.Thing.content.Object), applied.Object)
 	if len(paths) == 0 {
 		return
 	}
@@ -34,16 +34,17 @@ func (r *resource[O]) tellNotKept(ctx context.Context, want item, applied *unstr
 	if more := len(paths) - maxFieldsTold; more > 0 {
 		fields += fmt.Sprintf(" and %d more", more)
 	}
-	if r.settled.told(want.Key(), fields) {
+	if r.settled.told(want.Key, fields) {
 		return
 	}
-	message := fmt.Sprintf("%s does not keep what is applied to it, as an admission webhook or policy may have it: %s", want.key, fields)
+	message := fmt.Sprintf("%s does not keep what is applied to it, as an admission webhook or policy may have it: %s",
+		want.Key, fields)
 	if !framework.Warn(ctx, ReasonNotKept, message) {
 		return
 	}
-	r.settled.tell(want.Key(), fields)
+	r.settled.tell(want.Key, fields)
 	framework.Logger(ctx, r.config.Logger).LogCtx(ctx, "level", "warning", "message", "an object does not keep what is applied to it",
-		"written", want.key.String(), "fields", fields)
+		"written", want.Key.String(), "fields", fields)
 }
 
 // notKept returns the paths of those values of want that got has other values for, or none. What is written in another notation is kept, and so

@@ -11,16 +11,17 @@ import (
 	"github.com/operatorkit/operatorkit/resource/internal/serverside"
 )
 
-// Apply implements keyed.Backend. An object that appeared, or was changed or replaced, since the change was computed is a conflict, for
-// which apierrors.IsConflict holds: the patch has to be computed anew. What is gone already is as good as deleted.
+// Apply implements keyed.Backend. An object that appeared, or was changed or replaced, since the
+// change was computed is a conflict, for which apierrors.IsConflict holds: the patch has to be
+// computed anew. What is gone already is as good as deleted.
 func (r *objects[O]) Apply(ctx context.Context, it item) (done string, err error) {
-	action := string(it.action)
+	action := string(it.Change.Action)
 	switch {
-	case it.action == plan.Create:
+	case it.Change.Action == plan.Create:
 		done, err = "created an object", r.create(ctx, it)
-	case it.action == plan.Delete:
+	case it.Change.Action == plan.Delete:
 		done, err = "deleted an object", r.remove(ctx, it, r.config.Propagation)
-	case it.replaces:
+	case it.Thing.replaces:
 		action, done, err = "replace", "replaced an object", r.replace(ctx, it)
 	default:
 		done, err = "updated an object", r.update(ctx, it)
@@ -30,7 +31,7 @@ func (r *objects[O]) Apply(ctx context.Context, it item) (done string, err error
 
 // create applies an object that must not exist.
 func (r *objects[O]) create(ctx context.Context, it item) error {
-	u := it.content.DeepCopy()
+	u := it.Thing.content.DeepCopy()
 	u.SetResourceVersion(absent.Version)
 	if err := r.writeAs(ctx, r.manager(), u); err != nil {
 		return err

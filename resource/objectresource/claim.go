@@ -20,16 +20,16 @@ func (r *objects[O]) claimOn(u *unstructured.Unstructured) keyed.Claim {
 	primary := controller != nil && r.owner.isController(controller, u.GetNamespace())
 	switch {
 	case !known && marked(u):
-		return keyed.Claim{Holder: keyed.Foreign, Reason: r.whose(u)}
+		return keyed.ForeignClaim(r.whose(u))
 	case controller != nil && !primary:
-		return keyed.Claim{Holder: keyed.Foreign, Reason: fmt.Sprintf("it is controlled by %s %s", controller.Kind, controller.Name)}
+		return keyed.ForeignClaim(fmt.Sprintf("it is controlled by %s %s", controller.Kind, controller.Name))
 	case !known && primary:
-		return keyed.Claim{Holder: keyed.Free, Reason: "it exists already, and although its controller is the primary, it is of no resource"}
+		return keyed.FreeClaim("it exists already, and although its controller is the primary, it is of no resource")
 	case !known:
-		return keyed.Claim{Holder: keyed.Free, Reason: "it exists already and has no owner"}
+		return keyed.FreeClaim("it exists already and has no owner")
 	}
 	if place, ok := appliedTo(u.GetAnnotations()); ok && place != keyOf(u.GroupVersionKind(), u).place() {
-		return keyed.Claim{Holder: keyed.Free, Reason: fmt.Sprintf("it is a copy of %s", place)}
+		return keyed.FreeClaim(fmt.Sprintf("it is a copy of %s", place))
 	}
 	return keyed.ClaimOf(r.marks, own)
 }

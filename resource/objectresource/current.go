@@ -20,9 +20,10 @@ import (
 	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
-// List implements keyed.Backend. It returns the objects that carry the label of the primary and this resource, also under its
-// former names, in the order of the kinds and then of their names. Of an object whose kind is named in several versions, it returns
-// that in the first of them in which the API server has it.
+// List implements keyed.Backend. It returns the objects that carry the label of the primary and
+// this resource, also under its former names, in the order of the kinds and then of their names. Of
+// an object whose kind is named in several versions, it returns that in the first of them in which
+// the API server has it.
 func (r *objects[O]) List(ctx context.Context) (state State, err error) {
 	seen := map[Key]bool{}
 	for _, k := range r.kinds {
@@ -30,10 +31,10 @@ func (r *objects[O]) List(ctx context.Context) (state State, err error) {
 		if err != nil {
 			return state, err
 		}
-		slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.key.place(), b.key.place()) })
+		slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.Thing.key.place(), b.Thing.key.place()) })
 		for _, it := range items {
-			if !seen[it.Key()] {
-				seen[it.Key()] = true
+			if !seen[it.Key] {
+				seen[it.Key] = true
 				state.Items = append(state.Items, it)
 			}
 		}
@@ -44,8 +45,9 @@ func (r *objects[O]) List(ctx context.Context) (state State, err error) {
 
 // found returns an object that exists.
 func (r *objects[O]) found(gvk schema.GroupVersionKind, u *unstructured.Unstructured, live bool) item {
-	u.SetGroupVersionKind(gvk)
-	return item{key: keyOf(gvk, u), content: u, live: live, sensitive: isSecret(gvk), claim: r.claimOn(u)}
+	it := newItem(gvk, object{content: u, live: live})
+	it.Claim = r.claimOn(u)
+	return it
 }
 
 func (r *objects[O]) ownedOf(ctx context.Context, k kind) ([]item, error) {
@@ -115,7 +117,7 @@ func (r *objects[O]) lacked(ctx context.Context, current State) (lacked []item, 
 			return nil, err
 		}
 		for _, it := range items {
-			if _, found := known[it.Key()]; !found && it.claim.Holder == keyed.Ours {
+			if _, found := known[it.Key]; !found && it.Claim.Holder == keyed.Ours {
 				lacked = append(lacked, it)
 			}
 		}
@@ -167,15 +169,16 @@ func (r *objects[O]) stored(k kind) ([]item, error) {
 	return items, nil
 }
 
-// Find implements keyed.Backend. It reads an object from the API server. An object of a kind that is not installed is not there.
+// Find implements keyed.Backend. It reads an object from the API server. An object of a kind that
+// is not installed is not there.
 func (r *objects[O]) Find(ctx context.Context, want item) (item, bool, error) {
-	u := want.key.empty()
+	u := want.Thing.key.empty()
 	err := r.config.Client.Get(ctx, client.ObjectKeyFromObject(u), u)
 	switch {
 	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
 		return item{}, false, nil
 	case err != nil:
-		return item{}, false, fmt.Errorf("read %s: %w", want.key, err)
+		return item{}, false, fmt.Errorf("read %s: %w", want.Key, err)
 	}
-	return r.found(want.key.GVK, u, true), true, nil
+	return r.found(want.Thing.key.GVK, u, true), true, nil
 }

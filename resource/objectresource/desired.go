@@ -53,16 +53,18 @@ func (r *objects[O]) desired(o client.Object) (item, error) {
 	if err := r.place(u); err != nil {
 		return item{}, err
 	}
-	it := item{key: keyOf(gvk, u), content: u, given: o, sensitive: isSecret(gvk)}
+	it := newItem(gvk, object{content: u, given: o})
 	if !known(r.kinds, gvk) {
-		return item{}, fmt.Errorf("%s is a %s, which Kinds does not name: add it, otherwise the object would never be deleted", it.key, gvk)
+		return item{}, fmt.Errorf("%s is a %s, which Kinds does not name: add it, otherwise the object would never be deleted",
+			it.Key, gvk)
 	}
-	if ns := it.key.Namespace; ns != "" && !slices.Contains(r.namespaces, ns) && !slices.Contains(r.namespaces, metav1.NamespaceAll) {
+	if ns := it.Key.Namespace; ns != "" && !slices.Contains(r.namespaces, ns) &&
+		!slices.Contains(r.namespaces, metav1.NamespaceAll) {
 		return item{}, fmt.Errorf("%s is outside of the namespaces %q: have Namespaces return its namespace, "+
-			"otherwise the object would never be deleted", it.key, r.namespaces)
+			"otherwise the object would never be deleted", it.Key, r.namespaces)
 	}
 	if r.config.Sensitive != nil && r.config.Sensitive(o) {
-		it.sensitive = true
+		it.Sensitive = true
 	}
 	r.markOnto(u)
 	return it, nil

@@ -6,12 +6,14 @@ import (
 	"strings"
 )
 
-// omission leaves fields out of the JSON of a Go value. Null says that nulls go which the value writes for a nil without omitempty: applied,
-// they would take fields away. Empty says that structs go which are empty there although their type says omitempty, such as the strategy of
-// a Deployment: they say nothing. A pointer to such a struct does say something, as the emptyDir of a volume, and stays.
+// omission leaves fields out of the JSON of a Go value. Null says that nulls go which the value
+// writes for a nil without omitempty: applied, they would take fields away. Empty says that structs
+// go which are empty there although their type says omitempty, such as the strategy of a
+// Deployment: they say nothing. A pointer to such a struct does say something, as the emptyDir of a
+// volume, and stays.
 //
-// What writes its JSON itself, such as values of a chart, and what has no type, such as the values of a map[string]any, may say null and
-// mean it.
+// What writes its JSON itself, such as values of a chart, and what has no type, such as the values
+// of a map[string]any, may say null and mean it.
 type omission struct{ null, empty bool }
 
 // from leaves fields out of value, which is the JSON of a Go value, in place.
@@ -54,8 +56,8 @@ func (o omission) fromFields(of reflect.Value, fields map[string]any) {
 			continue
 		}
 		o.fromField(of.Field(i), fields, name, value)
-		inner, isMap := value.(map[string]any)
-		if o.empty && isMap && len(inner) == 0 && of.Field(i).Kind() == reflect.Struct && strings.Contains(options, "omitempty") {
+		omits := o.empty && of.Field(i).Kind() == reflect.Struct && strings.Contains(options, "omitempty")
+		if inner, isMap := value.(map[string]any); omits && isMap && len(inner) == 0 {
 			delete(fields, name)
 		}
 	}

@@ -41,7 +41,7 @@ func (r *resource[O]) objects(obj O, marks []identity.Mark) (*objects[O], error)
 
 func (r *resource[O]) backend(
 	ctx context.Context, obj O, marks []identity.Mark, _ any,
-) (context.Context, keyed.Backend[Key, item], error) {
+) (context.Context, keyed.Backend[Key, object], error) {
 	o, err := r.objects(obj, marks)
 	return ctx, o, err
 }

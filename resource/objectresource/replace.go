@@ -19,18 +19,19 @@ import (
 // An object whose update the API server refuses is replaced in two writes: it is deleted, and created anew. It begins anew after each of
 // them: an object that is gone, or on its way out, is created as any other that is missing.
 
-// replacement is the change that puts another object in the place of one whose update was refused. It is made only if the API server, asked by a
-// dry run, would create that object if its name were free: otherwise the refusal is about what is desired, and is returned.
+// replacement is the change that puts another object in the place of one whose update was refused.
+// It is made only if the API server, asked by a dry run, would create that object if its name were
+// free: otherwise the refusal is about what is desired, and is returned.
 func (r *objects[O]) replacement(ctx context.Context, have, want item, refusal error) (item, error) {
-	hash := sha256.Sum256([]byte(want.key.String()))
-	anew := want.content.DeepCopy()
+	hash := sha256.Sum256([]byte(want.Key.String()))
+	anew := want.Thing.content.DeepCopy()
 	anew.SetName("replacement-" + hex.EncodeToString(hash[:8]))
 	anew.SetResourceVersion(absent.Version)
 	if err := r.writeAs(ctx, r.manager(), anew, client.DryRunAll); err != nil {
 		return item{}, refusal
 	}
-	anew.SetName(want.key.Name)
-	want.replaces = true
+	anew.SetName(want.Key.Name)
+	want.Thing.replaces = true
 	return updating(have, anew, want), nil
 }
 
@@ -43,7 +44,7 @@ func (r *objects[O]) replace(ctx context.Context, it item) error {
 	if err := r.remove(ctx, it, metav1.DeletePropagationOrphan); err != nil {
 		return err
 	}
-	u := it.content.DeepCopy()
+	u := it.Thing.content.DeepCopy()
 	u.SetUID("")
 	u.SetResourceVersion(absent.Version)
 	err := r.writeAs(ctx, r.manager(), u)
@@ -59,12 +60,12 @@ func (r *objects[O]) replace(ctx context.Context, it item) error {
 
 // remove deletes the object that a change was computed for. What is gone already is as good as deleted.
 func (r *objects[O]) remove(ctx context.Context, it item, propagation metav1.DeletionPropagation) error {
-	uid := it.content.GetUID()
-	err := r.config.Client.Delete(ctx, it.key.empty(), client.PropagationPolicy(propagation),
-		client.Preconditions(metav1.Preconditions{UID: &uid, ResourceVersion: &it.version}))
+	uid := it.Thing.content.GetUID()
+	err := r.config.Client.Delete(ctx, it.Thing.key.empty(), client.PropagationPolicy(propagation),
+		client.Preconditions(metav1.Preconditions{UID: &uid, ResourceVersion: &it.Change.Object.Version}))
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	r.settled.forget(it.Key())
+	r.settled.forget(it.Key)
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 
 // resource is the logic of the CRUD resource.
 type resource[O any] struct {
-	keyed.Engine[O, Key, item]
+	keyed.Engine[O, Key, object]
 	config  Config[O]
 	kinds   []kind
 	settled settled
@@ -23,9 +23,10 @@ type resource[O any] struct {
 
 func newResource[O any](config Config[O], kinds []kind, replaced []schema.GroupVersionKind) *resource[O] {
 	r := &resource[O]{config: config, kinds: kinds, settled: newSettled(), replaced: replaced}
-	r.Engine = keyed.Engine[O, Key, item]{
+	r.Engine = keyed.Engine[O, Key, object]{
 		Config: keyed.Config{
-			Name: config.Name, FormerNames: config.FormerNames, Noun: "object", Adopt: config.Adopt, Logger: config.Logger,
+			Name: config.Name, FormerNames: config.FormerNames, Noun: "object",
+			Adopt: config.Adopt, Logger: config.Logger,
 			Alone: meta.IsNoMatchError,
 		},
 		For: r.backend,
@@ -55,8 +56,11 @@ func (r *resource[O]) Rights() []framework.Right {
 	return rights
 }
 
-// NewDeletePatch implements framework.TypedCRUDResourceOps. Objects which the stores lack are deleted, too: nobody looks for them later.
-func (r *resource[O]) NewDeletePatch(ctx context.Context, obj O, current, desired State) (*framework.TypedPatch[State], error) {
+// NewDeletePatch implements framework.TypedCRUDResourceOps. Objects which the stores lack are
+// deleted, too: nobody looks for them later.
+func (r *resource[O]) NewDeletePatch(
+	ctx context.Context, obj O, current, desired State,
+) (*framework.TypedPatch[State], error) {
 	o, err := r.objects(obj, r.Marks(ctx))
 	if err != nil {
 		return nil, err

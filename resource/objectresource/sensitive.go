@@ -19,10 +19,10 @@ func mark(ctx context.Context, items ...item) {
 	}
 	for _, it := range items {
 		switch {
-		case isSecret(it.key.GVK):
-			informer.MarkSecrets(ctx, it.content)
-		case it.sensitive:
-			for name, field := range it.content.Object {
+		case isSecret(it.Thing.key.GVK):
+			informer.MarkSecrets(ctx, it.Thing.content)
+		case it.Sensitive:
+			for name, field := range it.Thing.content.Object {
 				if !plan.ShownOfSecret(name) && name != "metadata" {
 					secretscontext.AddAll(ctx, field)
 				}
@@ -37,11 +37,12 @@ func requestError(doing string, it item, err error) error {
 	if err == nil {
 		return nil
 	}
-	if it.sensitive {
+	if it.Sensitive {
 		err = serverside.WithoutWords(err)
 	}
-	if apierrors.IsInvalid(err) && it.action != plan.Create {
-		return fmt.Errorf("%s %s: %w (a field that can't be changed takes deleting the object first, which is what Config.Replace is for)", doing, it.key, err)
+	if apierrors.IsInvalid(err) && it.Change.Action != plan.Create {
+		return fmt.Errorf("%s %s: %w (a field that can't be changed takes deleting the object first, "+
+			"which is what Config.Replace is for)", doing, it.Key, err)
 	}
-	return fmt.Errorf("%s %s: %w", doing, it.key, err)
+	return fmt.Errorf("%s %s: %w", doing, it.Key, err)
 }

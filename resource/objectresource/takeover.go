@@ -40,7 +40,8 @@ func (r *objects[O]) managerOf(u *unstructured.Unstructured) string {
 func (r *objects[O]) formerEntries(entries []metav1.ManagedFieldsEntry) (former []metav1.ManagedFieldsEntry) {
 	for _, e := range entries {
 		applied := e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "" && e.Manager != r.manager()
-		if applied && slices.ContainsFunc(r.marks[1:], func(m identity.Mark) bool { return m.FieldManager() == e.Manager }) {
+		wrote := func(m identity.Mark) bool { return m.FieldManager() == e.Manager }
+		if applied && slices.ContainsFunc(r.marks[1:], wrote) {
 			former = append(former, e)
 		}
 	}
@@ -65,10 +66,10 @@ func (r *objects[O]) takeOver(u *unstructured.Unstructured, change *item) error 
 		}
 	}
 	if err := csaupgrade.UpgradeManagedFields(moved, names, r.manager()); err != nil {
-		return fmt.Errorf("move the fields of %s: %w", change.key, err)
+		return fmt.Errorf("move the fields of %s: %w", change.Key, err)
 	}
 	var err error
-	change.move, err = json.Marshal([]map[string]any{
+	change.Thing.move, err = json.Marshal([]map[string]any{
 		{"op": "replace", "path": "/metadata/managedFields", "value": moved.ManagedFields},
 		{"op": "replace", "path": "/metadata/uid", "value": u.GetUID()},
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": u.GetResourceVersion()},
@@ -78,14 +79,16 @@ func (r *objects[O]) takeOver(u *unstructured.Unstructured, change *item) error 
 
 // move carries out the first of the writes by which an object is taken over, if it takes one, and returns what the second applies.
 func (r *objects[O]) move(ctx context.Context, it item) (*unstructured.Unstructured, error) {
-	u := it.content.DeepCopy()
-	if it.move == nil {
+	u := it.Thing.content.DeepCopy()
+	if it.Thing.move == nil {
 		return u, nil
 	}
-	moved := it.key.empty()
-	err := r.config.Client.Patch(ctx, moved, client.RawPatch(types.JSONPatchType, it.move), client.FieldOwner(r.manager()))
+	moved := it.Thing.key.empty()
+	patch := client.RawPatch(types.JSONPatchType, it.Thing.move)
+	err := r.config.Client.Patch(ctx, moved, patch, client.FieldOwner(r.manager()))
 	if apierrors.IsNotFound(err) {
-		return nil, apierrors.NewConflict(schema.GroupResource{Group: it.key.GVK.Group, Resource: it.key.GVK.Kind}, it.key.Name, err)
+		resource := schema.GroupResource{Group: it.Key.GVK.Group, Resource: it.Key.GVK.Kind}
+		return nil, apierrors.NewConflict(resource, it.Key.Name, err)
 	}
 	if err != nil {
 		return nil, err

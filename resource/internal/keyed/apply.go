@@ -11,22 +11,22 @@ import (
 )
 
 // ApplyCreateChange implements framework.TypedCRUDResourceOps.
-func (e *Engine[O, K, I]) ApplyCreateChange(ctx context.Context, obj O, change State[K, I]) error {
+func (e *Engine[O, K, C]) ApplyCreateChange(ctx context.Context, obj O, change State[K, C]) error {
 	return e.apply(ctx, obj, change)
 }
 
 // ApplyUpdateChange implements framework.TypedCRUDResourceOps.
-func (e *Engine[O, K, I]) ApplyUpdateChange(ctx context.Context, obj O, change State[K, I]) error {
+func (e *Engine[O, K, C]) ApplyUpdateChange(ctx context.Context, obj O, change State[K, C]) error {
 	return e.apply(ctx, obj, change)
 }
 
 // ApplyDeleteChange implements framework.TypedCRUDResourceOps.
-func (e *Engine[O, K, I]) ApplyDeleteChange(ctx context.Context, obj O, change State[K, I]) error {
+func (e *Engine[O, K, C]) ApplyDeleteChange(ctx context.Context, obj O, change State[K, C]) error {
 	return e.apply(ctx, obj, change)
 }
 
 // apply makes the changes, each also if another one fails.
-func (e *Engine[O, K, I]) apply(ctx context.Context, obj O, change State[K, I]) error {
+func (e *Engine[O, K, C]) apply(ctx context.Context, obj O, change State[K, C]) error {
 	ctx, b, err := e.backend(ctx, obj, change.Note)
 	if err != nil {
 		return err
@@ -44,17 +44,17 @@ func (e *Engine[O, K, I]) apply(ctx context.Context, obj O, change State[K, I]) 
 	return faults.err()
 }
 
-// logWrite logs which thing was written. Of an update it logs which fields have changed, without values, and from what former mark the thing
-// was adopted.
-func logWrite[K Key](ctx context.Context, logger micrologger.Logger, message string, it Item[K]) {
-	fields := []any{"level", "info", "message", message, "written", it.Key().String()}
-	if it.Action() == plan.Update {
+// logWrite logs which thing was written. Of an update it logs which fields have changed, without
+// values, and from what former mark the thing was adopted.
+func logWrite[K Key, C any](ctx context.Context, logger micrologger.Logger, message string, it Item[K, C]) {
+	fields := []any{"level", "info", "message", message, "written", it.Key.String()}
+	if it.Change.Action == plan.Update {
 		var paths []string
-		for _, f := range it.Change().Fields {
+		for _, f := range it.Change.Fields {
 			paths = append(paths, f.Path)
 		}
 		fields = append(fields, "fields", strings.Join(paths, ", "))
-		if from := it.Held().Takeover(); from != "" {
+		if from := it.Claim.Takeover(); from != "" {
 			fields = append(fields, "takeover", from)
 		}
 	}

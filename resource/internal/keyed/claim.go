@@ -25,13 +25,21 @@ const (
 // Claim says to whom an existing thing belongs.
 type Claim struct {
 	Holder Holder
-	// Former is the mark of the former name under which a thing of ours stands. It is zero for the present name.
+	// Former is the mark of the former name under which a thing of ours stands. It is zero for the
+	// present name.
 	Former identity.Mark
 	// Reason says why the thing is not ours.
 	Reason string
 }
 
-// ClaimOf returns the claim on a thing of ours that carries marks[i]. The first of the marks is the present one.
+// FreeClaim returns the claim on a thing of nobody's.
+func FreeClaim(reason string) Claim { return Claim{Holder: Free, Reason: reason} }
+
+// ForeignClaim returns the claim on a thing of somebody else's.
+func ForeignClaim(reason string) Claim { return Claim{Holder: Foreign, Reason: reason} }
+
+// ClaimOf returns the claim on a thing of ours that carries marks[i]. The first of the marks is the
+// present one.
 func ClaimOf(marks []identity.Mark, i int) Claim {
 	if i == 0 {
 		return Claim{}
@@ -55,10 +63,11 @@ func (c Claim) Takeover() string {
 	return "taken over from " + c.Former.String()
 }
 
-// leftToOthers reports whether a thing that is not desired here is left to another resource of the set:
-// an earlier one has adopted it, which a store may not show yet, or a later one has had the same name.
-func leftToOthers[K Key](ctx context.Context, it Item[K]) bool {
-	object := it.Change().Object
+// leftToOthers reports whether a thing that is not desired here is left to another resource of the
+// set: an earlier one has adopted it, which a store may not show yet, or a later one has had the
+// same name.
+func leftToOthers[K Key, C any](ctx context.Context, it Item[K, C]) bool {
+	object := it.Change.Object
 	kind := schema.FromAPIVersionAndKind(object.APIVersion, object.Kind).GroupKind().String()
-	return identity.Taken(ctx, it.Key().String()) || identity.From(ctx).LeavesKind(it.Held().Former, kind)
+	return identity.Taken(ctx, it.Key.String()) || identity.From(ctx).LeavesKind(it.Claim.Former, kind)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
@@ -14,9 +15,9 @@ import (
 )
 
 // NewUpdatePatch implements framework.TypedCRUDResourceOps.
-func (e *Engine[O, K, I]) NewUpdatePatch(
-	ctx context.Context, obj O, current, desired State[K, I],
-) (*framework.TypedPatch[State[K, I]], error) {
+func (e *Engine[O, K, C]) NewUpdatePatch(
+	ctx context.Context, obj O, current, desired State[K, C],
+) (*framework.TypedPatch[State[K, C]], error) {
 	if desired.Terminating {
 		return nil, nil
 	}
@@ -25,18 +26,18 @@ func (e *Engine[O, K, I]) NewUpdatePatch(
 		return nil, err
 	}
 	there, wanted := current.ByKey(), desired.ByKey()
-	parts := parts[K, I]{}
+	parts := parts[K, C]{}
 	for _, have := range current.Items {
-		if _, stays := wanted[have.Key()]; !stays && !leftToOthers(ctx, have) {
+		if _, stays := wanted[have.Key]; !stays && !leftToOthers(ctx, have) {
 			deletion, _ := b.Deletion(have)
 			parts.add(deletion)
 		}
 	}
 	faults := e.faults(desired.Faults...)
 	for _, want := range desired.Items {
-		have, found := there[want.Key()]
+		have, found := there[want.Key]
 		if !found {
-			have, found = current.others[want.Key()]
+			have, found = current.others[want.Key]
 		}
 		change, err := e.decide(ctx, b, have, found, want)
 		if faults.add(ctx, err) {
@@ -50,9 +51,11 @@ func (e *Engine[O, K, I]) NewUpdatePatch(
 }
 
 // decide returns what has to happen to a desired thing.
-func (e *Engine[O, K, I]) decide(ctx context.Context, b Backend[K, I], have I, found bool, want I) (change I, err error) {
+func (e *Engine[O, K, C]) decide(
+	ctx context.Context, b Backend[K, C], have Item[K, C], found bool, want Item[K, C],
+) (change Item[K, C], err error) {
 	if len(e.Marks(ctx)) > 1 {
-		identity.Take(ctx, want.Key().String())
+		identity.Take(ctx, want.Key.String())
 	}
 	for attempt := 1; ; attempt++ {
 		if !found {
@@ -63,26 +66,31 @@ func (e *Engine[O, K, I]) decide(ctx context.Context, b Backend[K, I], have I, f
 		if !found {
 			return b.Compare(ctx, nil, want)
 		}
-		if claim := have.Held(); !claim.Writable(e.Config.Adopt) {
-			return change, &RefusedError[K]{Key: want.Key(), Reason: claim.Reason, Adoptable: claim.Holder == Free}
+		if claim := have.Claim; !claim.Writable(e.Config.Adopt) {
+			return change, &RefusedError[K]{Key: want.Key, Reason: claim.Reason, Adoptable: claim.Holder == Free}
 		}
 		change, err = b.Compare(ctx, &have, want)
-		if !errors.Is(err, ErrStale) || attempt == comparisons {
-			return change, err
+		if errors.Is(err, ErrStale) && attempt < comparisons {
+			found = false
+			continue
 		}
-		found = false
+		change.Claim = have.Claim
+		if change.Change.Action == plan.Update {
+			change.Change.Description = strings.Trim(have.Claim.Takeover()+"; "+change.Change.Description, "; ")
+		}
+		return change, err
 	}
 }
 
 // NewDeletePatch implements framework.TypedCRUDResourceOps.
-func (e *Engine[O, K, I]) NewDeletePatch(
-	ctx context.Context, obj O, current, _ State[K, I],
-) (*framework.TypedPatch[State[K, I]], error) {
+func (e *Engine[O, K, C]) NewDeletePatch(
+	ctx context.Context, obj O, current, _ State[K, C],
+) (*framework.TypedPatch[State[K, C]], error) {
 	ctx, b, err := e.backend(ctx, obj, current.Note)
 	if err != nil {
 		return nil, err
 	}
-	parts := parts[K, I]{}
+	parts := parts[K, C]{}
 	for _, have := range current.Items {
 		if leftToOthers(ctx, have) {
 			continue
@@ -98,13 +106,17 @@ func (e *Engine[O, K, I]) NewDeletePatch(
 }
 
 // parts are the changes of a patch by their actions. Those without an action have no part.
-type parts[K Key, I Item[K]] map[plan.Action][]I
+type parts[K Key, C any] map[plan.Action][]Item[K, C]
 
-func (p parts[K, I]) add(change I) { p[change.Action()] = append(p[change.Action()], change) }
+func (p parts[K, C]) add(change Item[K, C]) {
+	p[change.Change.Action] = append(p[change.Change.Action], change)
+}
 
-// patch returns the patch with these parts, or nil if nothing is to be done. What was created last is deleted first.
-func (p parts[K, I]) patch(note any) *framework.TypedPatch[State[K, I]] {
+// patch returns the patch with these parts, or nil if nothing is to be done. What was created last
+// is deleted first.
+func (p parts[K, C]) patch(note any) *framework.TypedPatch[State[K, C]] {
 	slices.Reverse(p[plan.Delete])
-	part := func(action plan.Action) State[K, I] { return State[K, I]{Items: p[action], Note: note} }
-	return patch.Of(func(s State[K, I]) bool { return !s.Empty() }, part(plan.Create), part(plan.Update), part(plan.Delete))
+	part := func(action plan.Action) State[K, C] { return State[K, C]{Items: p[action], Note: note} }
+	some := func(s State[K, C]) bool { return !s.Empty() }
+	return patch.Of(some, part(plan.Create), part(plan.Update), part(plan.Delete))
 }

@@ -13,22 +13,26 @@ import (
 	"github.com/operatorkit/operatorkit/framework/identity"
 )
 
-// Backend is what a resource knows of the things of one primary. No method but Apply writes anything.
-type Backend[K Key, I Item[K]] interface {
+// Backend is what a resource knows of the things of one primary. No method but Apply writes
+// anything.
+type Backend[K Key, C any] interface {
 	// List returns the existing things which may be the resource's own, in the order of their keys.
-	List(ctx context.Context) (State[K, I], error)
+	List(ctx context.Context) (State[K, C], error)
 	// Desired returns the number of desired things, and a function which makes each of them.
-	Desired(ctx context.Context) (n int, one func(i int) (I, error), err error)
+	Desired(ctx context.Context) (n int, one func(i int) (Item[K, C], error), err error)
 	// Find looks for a desired thing which List has not returned.
-	Find(ctx context.Context, want I) (have I, found bool, err error)
-	// Compare returns the change which makes a thing what is desired, without an action if nothing has to happen. Have is nil if there
-	// is no thing yet. An error which is ErrStale makes the engine find the thing and compare it again.
-	Compare(ctx context.Context, have *I, want I) (I, error)
-	// Deletion returns the change which deletes a thing, without an action if nothing is to be done, as while it is being deleted. Awaited
-	// reports whether the deletion of the primary waits until the thing is gone.
-	Deletion(have I) (deletion I, awaited bool)
-	// Apply makes a change, and returns what was done for the log, such as "created an entry". It is empty if nothing was.
-	Apply(ctx context.Context, change I) (done string, err error)
+	Find(ctx context.Context, want Item[K, C]) (have Item[K, C], found bool, err error)
+	// Compare returns the change which makes a thing what is desired, without an action if nothing
+	// has to happen. Have is nil if there is no thing yet. An error which is ErrStale makes the
+	// engine find the thing and compare it again.
+	Compare(ctx context.Context, have *Item[K, C], want Item[K, C]) (Item[K, C], error)
+	// Deletion returns the change which deletes a thing, without an action if nothing is to be
+	// done, as while it is being deleted. Awaited reports whether the deletion of the primary waits
+	// until the thing is gone.
+	Deletion(have Item[K, C]) (deletion Item[K, C], awaited bool)
+	// Apply makes a change, and returns what was done for the log, such as "created an entry". It
+	// is empty if nothing was.
+	Apply(ctx context.Context, change Item[K, C]) (done string, err error)
 }
 
 // ErrStale says that a thing is not what the engine has found it to be.
@@ -37,7 +41,8 @@ var ErrStale = errors.New("it has changed meanwhile")
 // comparisons is how often a thing which others are writing is compared in one reconciliation.
 const comparisons = 4
 
-// Vanishing is when the primary is reconciled again while one of its things is being deleted: earlier if the thing is watched.
+// Vanishing is when the primary is reconciled again while one of its things is being deleted:
+// earlier if the thing is watched.
 const Vanishing = 2 * time.Second
 
 // Config configures an Engine.
@@ -49,77 +54,79 @@ type Config struct {
 	Noun string
 	// Adopt lets the resource adopt things which have no owner.
 	Adopt bool
-	// Alone reports whether an error concerns one thing only, if it is neither permanent, nor a RefusedError, nor the answer of an API
-	// server.
+	// Alone reports whether an error concerns one thing only, if it is neither permanent, nor a
+	// RefusedError, nor the answer of an API server.
 	Alone  func(error) bool
 	Logger micrologger.Logger
 }
 
-// Engine implements framework.TypedCRUDResourceOps for sets of things: it lists, claims, decides, adopts and applies.
-type Engine[O any, K Key, I Item[K]] struct {
+// Engine implements framework.TypedCRUDResourceOps for sets of things: it lists, claims, decides,
+// adopts and applies.
+type Engine[O any, K Key, C any] struct {
 	Config Config
-	// For returns the backend for one primary. Its things carry one of the marks: the first one, or those of former names. The note is
-	// that of the current state, nil before that was read.
-	For func(ctx context.Context, obj O, marks []identity.Mark, note any) (context.Context, Backend[K, I], error)
+	// For returns the backend for one primary. Its things carry one of the marks: the first one, or
+	// those of former names. The note is that of the current state, nil before that was read.
+	For func(ctx context.Context, obj O, marks []identity.Mark, note any) (context.Context, Backend[K, C], error)
 }
 
 // Name implements framework.TypedCRUDResourceOps.
-func (e *Engine[O, K, I]) Name() string { return e.Config.Name }
+func (e *Engine[O, K, C]) Name() string { return e.Config.Name }
 
 // FormerNames implements framework.FormerNamer.
-func (e *Engine[O, K, I]) FormerNames() []string { return e.Config.FormerNames }
+func (e *Engine[O, K, C]) FormerNames() []string { return e.Config.FormerNames }
 
-func (e *Engine[O, K, I]) backend(ctx context.Context, obj O, note any) (context.Context, Backend[K, I], error) {
+func (e *Engine[O, K, C]) backend(ctx context.Context, obj O, note any) (context.Context, Backend[K, C], error) {
 	return e.For(ctx, obj, e.Marks(ctx), note)
 }
 
 // Marks returns the marks of the things: the present one, and then those of former names.
-func (e *Engine[O, K, I]) Marks(ctx context.Context) []identity.Mark {
+func (e *Engine[O, K, C]) Marks(ctx context.Context) []identity.Mark {
 	return identity.From(ctx).Marks(e.Config.Name, e.Config.FormerNames)
 }
 
-// GetCurrentState implements framework.TypedCRUDResourceOps. It returns the things which are the resource's own.
-func (e *Engine[O, K, I]) GetCurrentState(ctx context.Context, obj O) (State[K, I], error) {
+// GetCurrentState implements framework.TypedCRUDResourceOps. It returns the things which are the
+// resource's own.
+func (e *Engine[O, K, C]) GetCurrentState(ctx context.Context, obj O) (State[K, C], error) {
 	ctx, b, err := e.backend(ctx, obj, nil)
 	if err != nil {
-		return State[K, I]{}, err
+		return State[K, C]{}, err
 	}
 	listed, err := b.List(ctx)
 	if err != nil {
-		return State[K, I]{}, err
+		return State[K, C]{}, err
 	}
-	state := State[K, I]{Note: listed.Note, others: map[K]I{}}
+	state := State[K, C]{Note: listed.Note, others: map[K]Item[K, C]{}}
 	for _, it := range listed.Items {
-		if it.Held().Holder == Ours {
+		if it.Claim.Holder == Ours {
 			state.Items = append(state.Items, it)
 		} else {
-			state.others[it.Key()] = it
+			state.others[it.Key] = it
 		}
 	}
 	return state, nil
 }
 
-// GetDesiredState implements framework.TypedCRUDResourceOps. Of things with the same key, none is desired: nobody can tell which one is
-// meant.
-func (e *Engine[O, K, I]) GetDesiredState(ctx context.Context, obj O) (State[K, I], error) {
+// GetDesiredState implements framework.TypedCRUDResourceOps. Of things with the same key, none is
+// desired: nobody can tell which one is meant.
+func (e *Engine[O, K, C]) GetDesiredState(ctx context.Context, obj O) (State[K, C], error) {
 	if Deleting(obj) {
-		return State[K, I]{Terminating: true}, nil
+		return State[K, C]{Terminating: true}, nil
 	}
 	ctx, b, err := e.backend(ctx, obj, nil)
 	if err != nil {
-		return State[K, I]{}, err
+		return State[K, C]{}, err
 	}
 	n, one, err := b.Desired(ctx)
 	if err != nil {
-		return State[K, I]{}, err
+		return State[K, C]{}, err
 	}
-	var s State[K, I]
+	var s State[K, C]
 	count := make(map[string]int, n)
 	for i := range n {
 		it, err := one(i)
 		if err == nil {
-			if count[it.Key().String()]++; count[it.Key().String()] > 1 {
-				err = fmt.Errorf("%s is there twice", it.Key())
+			if count[it.Key.String()]++; count[it.Key.String()] > 1 {
+				err = fmt.Errorf("%s is there twice", it.Key)
 			}
 		}
 		if err != nil {
@@ -128,6 +135,6 @@ func (e *Engine[O, K, I]) GetDesiredState(ctx context.Context, obj O) (State[K, 
 		}
 		s.Items = append(s.Items, it)
 	}
-	s.Items = slices.DeleteFunc(s.Items, func(it I) bool { return count[it.Key().String()] > 1 })
+	s.Items = slices.DeleteFunc(s.Items, func(it Item[K, C]) bool { return count[it.Key.String()] > 1 })
 	return s, nil
 }

@@ -19,12 +19,12 @@ type faults struct {
 }
 
 // faults collects errors in addition to those there are already.
-func (e *Engine[O, K, I]) faults(errs ...error) *faults {
+func (e *Engine[O, K, C]) faults(errs ...error) *faults {
 	return &faults{func(err error) bool { return errors.As(err, new(*RefusedError[K])) || e.Config.Alone(err) }, errs}
 }
 
-// add adds an error, if there is one. Stop is true when the other things would fail as well: the context has ended, or nobody answers, or
-// not now.
+// add adds an error, if there is one. Stop is true when the other things would fail as well: the
+// context has ended, or nobody answers, or not now.
 func (f *faults) add(ctx context.Context, err error) (stop bool) {
 	if err == nil {
 		return false
@@ -50,8 +50,9 @@ func (f *faults) concernsOne(err error) bool {
 	return true
 }
 
-// isRefusal tells whether an answer without a reason is about what was asked, such as that of a webhook that says no with a message alone,
-// or of an apply that does not go with the schema; and not that nobody has answered.
+// isRefusal tells whether an answer without a reason is about what was asked, such as that of a
+// webhook that says no with a message alone, or of an apply that does not go with the schema; and
+// not that nobody has answered.
 func isRefusal(err error) bool {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {

@@ -23,18 +23,9 @@ type key string
 
 func (k key) String() string { return "thing " + string(k) }
 
-type thing struct {
-	key    key
-	action plan.Action
-	claim  keyed.Claim
-}
+type thing = keyed.Item[key, struct{}]
 
-func (t thing) Key() key            { return t.key }
-func (t thing) Action() plan.Action { return t.action }
-func (t thing) Held() keyed.Claim   { return t.claim }
-func (t thing) Change() plan.Change {
-	return plan.Change{Action: t.action, Object: plan.Object{Name: string(t.key)}}
-}
+func listed(k key, h keyed.Holder) thing { return thing{Key: k, Claim: keyed.Claim{Holder: h}} }
 
 // world is what there is, what is desired, and what can't be applied.
 type world struct {
@@ -44,10 +35,10 @@ type world struct {
 	applied []key
 }
 
-var _ keyed.Backend[key, thing] = (*world)(nil)
+var _ keyed.Backend[key, struct{}] = (*world)(nil)
 
-func (w *world) List(context.Context) (keyed.State[key, thing], error) {
-	return keyed.State[key, thing]{Items: w.there}, nil
+func (w *world) List(context.Context) (keyed.State[key, struct{}], error) {
+	return keyed.State[key, struct{}]{Items: w.there}, nil
 }
 
 func (w *world) Desired(context.Context) (int, func(i int) (thing, error), error) {
@@ -55,7 +46,7 @@ func (w *world) Desired(context.Context) (int, func(i int) (thing, error), error
 		if w.desired[i] == "" {
 			return thing{}, errors.New("it has no key")
 		}
-		return thing{key: w.desired[i]}, nil
+		return thing{Key: w.desired[i]}, nil
 	}, nil
 }
 
@@ -63,37 +54,38 @@ func (w *world) Find(context.Context, thing) (thing, bool, error) { return thing
 
 func (w *world) Compare(_ context.Context, have *thing, want thing) (thing, error) {
 	switch {
-	case w.refuses[want.key] != nil:
-		return thing{}, w.refuses[want.key]
-	case want.key == "replaced":
-		want.action = plan.Delete
-	case want.key == "settled":
+	case w.refuses[want.Key] != nil:
+		return thing{}, w.refuses[want.Key]
+	case want.Key == "replaced":
+		want.Change.Action = plan.Delete
+	case want.Key == "settled":
 	case have != nil:
-		want.action = plan.Update
+		want.Change.Action = plan.Update
 	default:
-		want.action = plan.Create
+		want.Change.Action = plan.Create
 	}
 	return want, nil
 }
 
 func (w *world) Deletion(have thing) (thing, bool) {
-	return thing{key: have.key, action: plan.Delete}, false
+	have.Change.Action = plan.Delete
+	return have, false
 }
 
 func (w *world) Apply(_ context.Context, it thing) (string, error) {
-	w.applied = append(w.applied, it.key)
-	return "did it", w.refuses[it.key]
+	w.applied = append(w.applied, it.Key)
+	return "did it", w.refuses[it.Key]
 }
 
-func (w *world) engine() *keyed.Engine[struct{}, key, thing] {
-	return &keyed.Engine[struct{}, key, thing]{
+func (w *world) engine() *keyed.Engine[struct{}, key, struct{}] {
+	return &keyed.Engine[struct{}, key, struct{}]{
 		Config: keyed.Config{
 			Name: "things", Noun: "thing", Logger: microloggertest.New(),
 			Alone: func(err error) bool { return errors.Is(err, errKnown) },
 		},
 		For: func(
 			ctx context.Context, _ struct{}, _ []identity.Mark, _ any,
-		) (context.Context, keyed.Backend[key, thing], error) {
+		) (context.Context, keyed.Backend[key, struct{}], error) {
 			return ctx, w, nil
 		},
 	}
@@ -122,7 +114,7 @@ func TestOfDesiredThingsThoseAreLeftOutThatAreWrong(t *testing.T) {
 
 func TestThingsAreSortedByWhatHappensToThem(t *testing.T) {
 	w := &world{
-		there:   []thing{{key: "there"}, {key: "old"}, {key: "others", claim: keyed.Claim{Holder: keyed.Foreign}}},
+		there:   []thing{listed("there", keyed.Ours), listed("old", keyed.Ours), listed("others", keyed.Foreign)},
 		desired: []key{"new", "refused", "there", "replaced", "settled"},
 		refuses: map[key]error{"refused": errKnown},
 	}
@@ -145,6 +137,8 @@ func TestThingsAreSortedByWhatHappensToThem(t *testing.T) {
 	}
 }
 
+var both = keyed.State[key, struct{}]{Items: []thing{{Key: "a"}, {Key: "b"}}}
+
 func TestOnlyWhatConcernsOneThingLetsTheOthersGoOn(t *testing.T) {
 	things := schema.GroupResource{Resource: "things"}
 	for name, tc := range map[string]struct {
@@ -165,7 +159,7 @@ func TestOnlyWhatConcernsOneThingLetsTheOthersGoOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &world{refuses: map[key]error{"a": tc.err}}
-			err := w.engine().ApplyCreateChange(t.Context(), struct{}{}, keyed.State[key, thing]{Items: []thing{{key: "a"}, {key: "b"}}})
+			err := w.engine().ApplyCreateChange(t.Context(), struct{}{}, both)
 			if stop := len(w.applied) == 1; stop != tc.stop {
 				t.Errorf("stop: %v", stop)
 			}
@@ -177,7 +171,7 @@ func TestOnlyWhatConcernsOneThingLetsTheOthersGoOn(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	w := &world{refuses: map[key]error{"a": framework.Permanent(errKnown)}}
-	err := w.engine().ApplyCreateChange(ended, struct{}{}, keyed.State[key, thing]{Items: []thing{{key: "a"}, {key: "b"}}})
+	err := w.engine().ApplyCreateChange(ended, struct{}{}, both)
 	if err == nil || len(w.applied) != 1 {
 		t.Errorf("got %v, and it goes on in a context that has ended", err)
 	}

@@ -16,8 +16,8 @@ func Deleting(primary any) bool {
 	return ok && o.GetDeletionTimestamp() != nil
 }
 
-// OwnerKey returns the key of a primary in the marks of its things. It is what given returns. Without
-// given, it is the name of the primary, after its namespace and a slash if it has one.
+// OwnerKey returns the key of a primary in the marks of its things. It is what given returns.
+// Without given, it is the name of the primary, after its namespace and a slash if it has one.
 func OwnerKey[O any](primary O, given func(O) string) (string, error) {
 	if given != nil {
 		if key := given(primary); key != "" {

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -20,19 +19,20 @@ type Inspector struct {
 	handler http.Handler
 	// certificate is nil without TLS.
 	certificate *certificate
-	searches    *turns
-	// searched is how many searches have begun.
-	searched atomic.Uint64
-	plans    chan struct{}
-	streams  chan struct{}
-	graphs   chan struct{}
+	// searching is full while a batch is searched for.
+	searching chan struct{}
+	plans     chan struct{}
+	streams   chan struct{}
+	graphs    chan struct{}
 
-	mu       sync.RWMutex
-	watched  []*statistics
-	byName   map[string]*statistics
-	drawers  map[*framework.Framework]DrawFunc
-	ring     Ring
-	sampled  uint64
+	mu      sync.RWMutex
+	watched []*statistics
+	byName  map[string]*statistics
+	drawers map[*framework.Framework]DrawFunc
+	ring    Ring
+	sampled uint64
+	// next is the batch that queries can join, or nil.
+	next     *batch
 	stopping chan struct{}
 	stop     func()
 }
@@ -44,8 +44,9 @@ func New(config Config) (*Inspector, error) {
 		return nil, err
 	}
 	i := &Inspector{
-		config: config, memory: newMemory(config), byName: map[string]*statistics{}, drawers: map[*framework.Framework]DrawFunc{}, stopping: make(chan struct{}),
-		searches: newTurns(), plans: make(chan struct{}, maxPlans), streams: make(chan struct{}, maxStreams),
+		config: config, memory: newMemory(config), byName: map[string]*statistics{},
+		drawers: map[*framework.Framework]DrawFunc{}, stopping: make(chan struct{}),
+		searching: make(chan struct{}, 1), plans: make(chan struct{}, maxPlans), streams: make(chan struct{}, maxStreams),
 		graphs: make(chan struct{}, maxGraphs),
 	}
 	if config.CertFile != "" {

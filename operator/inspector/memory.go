@@ -26,7 +26,6 @@ type memory struct {
 	// calm and failing hold the histories, the one that was added to longest ago at the front.
 	calm, failing list.List
 	bytes         int
-	version       uint64
 }
 
 // objectID names an object among those of all frameworks.
@@ -37,22 +36,19 @@ type objectID struct {
 
 // history is what is known of one object.
 type history struct {
-	id      objectID
-	version atomic.Uint64
+	id objectID
 	// entries are the last reconciliations, the newest at the end.
 	entries []*entry
 	// last is the newest one, for those who do not hold the lock.
 	last atomic.Pointer[entry]
-	// in is the list that it is in, at place. It is nil once the object is forgotten.
+	// in is the list that it is in, at place.
 	in    *list.List
 	place *list.Element
 	bytes int
-	// seen is the last search that had the object among those that exist. It belongs to the search that goes on.
-	seen uint64
 }
 
-// entry is a reconciliation, and those like it right before in which nothing happened either. It is immutable once it is in
-// a history.
+// entry is a reconciliation, and those like it right before in which nothing happened either. It
+// does not change.
 type entry struct {
 	record *framework.Record
 	// object is the object as the last record knew it that did.
@@ -83,7 +79,6 @@ func (m *memory) add(r *framework.Record) {
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.version++
 	id := objectID{r.Framework, r.Key}
 	h := m.objects[id]
 	if h == nil {
@@ -91,7 +86,6 @@ func (m *memory) add(r *framework.Record) {
 		m.objects[id] = h
 		m.grow(h, historyBytes+len(id.key.Namespace)+len(id.key.Name))
 	}
-	h.version.Store(m.version)
 	e.object, e.failure = h.objectAfter(r), h.failureAfter(r)
 	m.grow(h, h.append(e, m.maxRecords))
 	h.last.Store(e)
@@ -120,14 +114,6 @@ func (m *memory) show(h *history) []*entry {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(h.entries)
-}
-
-// versionOf returns a number that changes when something is added to what is remembered of an object.
-func (m *memory) versionOf(id objectID) uint64 {
-	if h := m.history(id); h != nil {
-		return h.version.Load()
-	}
-	return 0
 }
 
 func (m *memory) grow(h *history, bytes int) {
@@ -193,7 +179,6 @@ func (m *memory) forgetOldest() {
 		from = &m.failing
 	}
 	h := from.Remove(from.Front()).(*history)
-	h.in = nil
 	delete(m.objects, h.id)
 	m.bytes -= h.bytes
 }

@@ -137,7 +137,7 @@ func TestWhatIsShownIsOfOneObject(t *testing.T) {
 		for _, s := range append(list.Objects, i.failing()...) {
 			check(s)
 			id := objectID{"sites", informer.Key{Name: s.Name}}
-			i.memory.versionOf(id)
+			i.lastStarted(id)
 			o, found := i.find(t.Context(), id)
 			if !found {
 				continue

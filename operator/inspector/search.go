@@ -8,14 +8,18 @@ import (
 	"strings"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
 	engines "github.com/operatorkit/operatorkit/internal/access"
+	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 const (
 	// maxFailing is how many failing objects an overview names.
 	maxFailing = 100
-	// lookedAtOnce is after how many looks at objects searches let others have the processor: workers who come back from an API server have work
-	// for a moment, and would wait for what a search may take in one go. Often is worse than seldom: each time costs them, too.
+	// maxTogether is how many searches go through the objects together at most.
+	maxTogether = 32
+	// lookedAtOnce is after how many looks at objects a search lets others have the processor:
+	// workers that come back from an API server have work for a moment.
 	lookedAtOnce = 200
 )
 
@@ -36,142 +40,139 @@ func byName(a, b found) int {
 		strings.Compare(a.id.key.Name, b.id.key.Name))
 }
 
-// list returns the objects that are asked for, by name. It may be the list of others who ask for the same, and is not changed. The error is
-// that of ctx, or tells that a search of others failed.
+// batch has the queries that are answered by one pass over all objects. One pass goes on at a time,
+// because it takes time for every object. Queries that arrive meanwhile share the next one: live
+// pages ask again at the same moment.
+type batch struct {
+	queries map[wanted]query
+	// done is closed when lists or err are there.
+	done  chan struct{}
+	lists map[wanted]ObjectList
+	err   error
+}
+
+// list returns the objects that are asked for, by name, as they are after the call began. It may be
+// the list of others who ask for the same, and must not be changed. The error is that of ctx, or of
+// a search that panicked.
 //
 // Everybody who may look at the page may look at all of it: lists differ by what is asked for only.
 func (i *Inspector) list(ctx context.Context, q query) (ObjectList, error) {
-	return i.searches.take(ctx, q, func(all []query) []ObjectList {
-		p := pass{run: i.searched.Add(1)}
-		for _, q := range all {
-			p.searches = append(p.searches, newSearch(q))
-		}
-		for _, of := range i.frameworks() {
-			p.through(i, of)
-		}
-		lists := make([]ObjectList, len(all))
-		for n, s := range p.searches {
-			first := s.first()
-			lists[n] = ObjectList{Total: s.total, Objects: []ObjectSummary{}}
-			for _, f := range first[min(s.offset, len(first)):] {
-				lists[n].Objects = append(lists[n].Objects, i.summary(f))
-			}
-		}
-		return lists
+	b := i.join(q)
+	select {
+	case <-b.done:
+		return b.lists[q.wanted], b.err
+	case <-ctx.Done():
+		return ObjectList{}, ctx.Err()
+	}
+}
+
+// join adds a query to a batch that has not begun.
+func (i *Inspector) join(q query) *batch {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.next == nil || len(i.next.queries) == maxTogether {
+		i.next = &batch{queries: map[wanted]query{}, done: make(chan struct{})}
+		go i.answerBatch(i.next)
+	}
+	i.next.queries[q.wanted] = q
+	return i.next
+}
+
+// answerBatch waits until no other batch is searched for, and answers one.
+func (i *Inspector) answerBatch(b *batch) {
+	i.searching <- struct{}{}
+	defer func() { <-i.searching }()
+	i.mu.Lock()
+	if i.next == b {
+		i.next = nil
+	}
+	i.mu.Unlock()
+	defer close(b.done)
+	b.err = panics.Recovered(func() error {
+		b.lists = i.search(b.queries)
+		return nil
 	})
 }
 
-// pass goes through all objects for one search or for several.
-type pass struct {
-	searches []*search
-	// run numbers the passes.
-	run uint64
-	// looked is how often an object was looked at since others had the processor.
-	looked int
-}
-
-// through looks at the objects of a framework: those that exist and those that are remembered. It holds nothing that workers need for longer
-// than it takes to look at one object. What is remembered is looked at in a row, which a processor is fast at.
-func (p *pass) through(i *Inspector, of *statistics) {
-	name, kind := of.framework.Name(), of.kindOf()
-	var searches []*search
-	for _, s := range p.searches {
-		if s.begin(name, kind) {
-			searches = append(searches, s)
-		}
+// search goes through all objects for several queries.
+func (i *Inspector) search(queries map[wanted]query) map[wanted]ObjectList {
+	searches := make([]*search, 0, len(queries))
+	for _, q := range queries {
+		searches = append(searches, &search{query: q, words: strings.Fields(q.words)})
 	}
-	if len(searches) == 0 {
-		return
+	for _, s := range i.frameworks() {
+		i.searchIn(s, searches)
 	}
-	for _, key := range of.framework.Keys() {
-		id := objectID{name, key}
-		if !slices.ContainsFunc(searches, func(s *search) bool { return s.matchesID(id) }) {
-			continue
-		}
-		p.share(1)
-		if h := i.memory.history(id); h != nil {
-			h.seen = p.run
-		} else {
-			p.consider(searches, i.look(of, id, nil, true))
-		}
-	}
-	for _, h := range i.memory.histories() {
-		if h.id.framework == name {
-			p.consider(searches, i.look(of, h.id, h, h.seen == p.run))
-		}
-	}
-}
-
-// consider has searches consider an object.
-func (p *pass) consider(searches []*search, f found) {
-	reason, failure := "", ""
-	if f.last != nil {
-		reason, failure = f.last.reason(), f.last.record.Error
-	}
+	lists := make(map[wanted]ObjectList, len(queries))
 	for _, s := range searches {
-		if s.matchesID(f.id) {
-			s.consider(f, reason, failure)
+		slices.SortFunc(s.found, byName)
+		list := ObjectList{Total: len(s.found), Objects: []ObjectSummary{}}
+		for _, f := range s.found[min(s.offset, list.Total):min(s.offset+s.limit, list.Total)] {
+			list.Objects = append(list.Objects, i.summary(f))
 		}
+		lists[s.wanted] = list
 	}
-	p.share(len(searches))
-}
-
-// share lets others have the processor now and then, when so many more looks were taken.
-func (p *pass) share(looks int) {
-	if p.looked += looks; p.looked >= lookedAtOnce {
-		p.looked = 0
-		runtime.Gosched()
-	}
+	return lists
 }
 
 // search looks for what is asked for.
 type search struct {
 	query
-	words []word
-	// left are those of the words that have to be in what differs among the objects of a framework.
-	left []word
-	// total is how many objects there are that are asked for, and best the first of them and some more, in no order. Those that come after
-	// last, if there is one, are not among the first.
-	total int
-	best  []found
-	last  *found
+	words []string
+	found []found
 }
 
-func newSearch(q query) *search {
-	s := &search{query: q}
-	for text := range strings.FieldsSeq(q.words) {
-		s.words = append(s.words, newWord(text))
-	}
-	return s
-}
-
-// begin begins with the objects of a framework, and tells whether some of them may be asked for.
-func (s *search) begin(name, kind string) bool {
-	s.left = slices.DeleteFunc(slices.Clone(s.words), func(w word) bool { return w.in(name) || w.in(kind) })
-	return (s.framework == "" || s.framework == name) && ofKind(s.kind, name, kind)
-}
-
-// consider counts an object if it is one that is asked for, and keeps it if it may be one of the first. Reason and failure are what a list
-// shows of it beside its name.
-func (s *search) consider(f found, reason, failure string) {
-	if s.state != "" && s.state != f.state || !f.has(s.left, reason, failure) {
+// searchIn looks at the objects of a framework: those that exist and those that are remembered. It
+// holds no lock that workers need for longer than it takes to look at one object.
+func (i *Inspector) searchIn(s *statistics, all []*search) {
+	name, kind := s.framework.Name(), s.kindOf()
+	searches := slices.DeleteFunc(slices.Clone(all), func(q *search) bool {
+		return q.framework != "" && q.framework != name || !ofKind(q.kind, name, kind)
+	})
+	if len(searches) == 0 {
 		return
 	}
-	s.total++
-	if s.last != nil && byName(*s.last, f) < 0 {
-		return
+	looked := 0
+	consider := func(f found) {
+		text := ""
+		for _, q := range searches {
+			if !q.matchesID(f.id) || q.state != "" && q.state != f.state {
+				continue
+			}
+			if text == "" && len(q.words) > 0 {
+				text = f.text(kind)
+			}
+			if !slices.ContainsFunc(q.words, func(word string) bool { return !strings.Contains(text, word) }) {
+				q.found = append(q.found, f)
+			}
+		}
+		if looked += len(searches); looked >= lookedAtOnce {
+			looked = 0
+			runtime.Gosched()
+		}
 	}
-	if s.best = append(s.best, f); len(s.best) == 2*(s.offset+s.limit) {
-		s.best = s.first()
-		last := s.best[len(s.best)-1]
-		s.last = &last
+	exist := map[informer.Key]bool{}
+	for _, key := range s.framework.Keys() {
+		exist[key] = true
+	}
+	for _, h := range i.memory.histories() {
+		if h.id.framework == name {
+			consider(i.look(s, h.id, h, exist[h.id.key]))
+			delete(exist, h.id.key)
+		}
+	}
+	for key := range exist {
+		consider(i.look(s, objectID{name, key}, nil, true))
 	}
 }
 
-// first are those that are asked for until the end of the page, in order.
-func (s *search) first() []found {
-	slices.SortFunc(s.best, byName)
-	return s.best[:min(len(s.best), s.offset+s.limit)]
+// text has all that words are searched for in, in small letters.
+func (f found) text(kind string) string {
+	texts := []string{f.id.framework, kind, f.id.key.Namespace + "/" + f.id.key.Name}
+	if f.last != nil {
+		texts = append(texts, f.last.record.Error, f.last.reason())
+	}
+	return strings.ToLower(strings.Join(texts, "\n"))
 }
 
 // look tells how an object is doing, of which h is what is remembered, nil for nothing. Exists tells whether it is in its source.
@@ -188,15 +189,6 @@ func (i *Inspector) look(s *statistics, id objectID, h *history, exists bool) fo
 		f.state = Gone
 	}
 	return f
-}
-
-// has tells whether each of the words is somewhere in what a list shows of an object.
-func (f found) has(words []word, reason, failure string) bool {
-	key := f.id.key
-	return !slices.ContainsFunc(words, func(w word) bool {
-		return !w.in(key.Name) && !w.in(failure) && !w.in(key.Namespace) && !w.in(reason) &&
-			(!strings.Contains(string(w), "/") || !w.in(key.Namespace+"/"+key.Name))
-	})
 }
 
 // reason says in words why an object is left alone or waits.

@@ -1,6 +1,8 @@
 package inspector
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -80,3 +82,99 @@ func withSites(t *testing.T, exist, fail []string) *Inspector {
 type idle struct{ framework.Resource }
 
 func (idle) Name() string { return "idle" }
+
+// searched is an inspector of one site, whose source calls listed when a search begins.
+func searched(t *testing.T, listed func()) *Inspector {
+	t.Helper()
+	i := newInspector(t, Config{})
+	watching(t, i, framework.Config{Source: &listedKeys{informer.NewPush("sites"), listed}, Observer: i})
+	i.Observe(of("home", framework.Succeeded))
+	return i
+}
+
+type listedKeys struct {
+	*informer.Push
+	listed func()
+}
+
+func (k *listedKeys) Keys() []informer.Key {
+	k.listed()
+	return nil
+}
+
+func asking(words string) query { return query{wanted: wanted{words: words, limit: 1}} }
+
+func TestQueriesThatWaitShareOneSearchThatBeginsAfterAllHaveAsked(t *testing.T) {
+	searches := 0
+	i := searched(t, func() { searches++ })
+	i.searching <- struct{}{}
+	b := i.join(asking("home"))
+	for _, words := range []string{"home", "other", "home"} {
+		if i.join(asking(words)) != b {
+			t.Errorf("%q is not searched for together with the others", words)
+		}
+	}
+	<-i.searching
+	<-b.done
+	if b.err != nil || b.lists[asking("home").wanted].Total != 1 || b.lists[asking("other").wanted].Total != 0 || searches != 1 {
+		t.Errorf("got %v and %v in %d searches, want one object in one", b.lists, b.err, searches)
+	}
+}
+
+func TestWhoAsksWhileASearchGoesOnWaitsForTheNextOne(t *testing.T) {
+	begun, release := make(chan struct{}), make(chan struct{})
+	i := searched(t, func() {
+		begun <- struct{}{}
+		<-release
+	})
+	first := i.join(asking("home"))
+	<-begun
+	later := i.join(asking("home"))
+	if later == first {
+		t.Error("it gets what was found before it asked")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := i.list(ctx, asking("home")); !errors.Is(err, context.Canceled) {
+		t.Errorf("who leaves gets %v, want %v", err, context.Canceled)
+	}
+	release <- struct{}{}
+	<-begun
+	release <- struct{}{}
+	<-later.done
+}
+
+func TestThoseWhoWaitForASearchThatFailsAreTold(t *testing.T) {
+	fails := true
+	i := searched(t, func() {
+		if fails {
+			panic("no")
+		}
+	})
+	if _, err := i.list(t.Context(), asking("home")); err == nil {
+		t.Error("a search that panicked has no error")
+	}
+	fails = false
+	if list, err := i.list(t.Context(), asking("home")); err != nil || list.Total != 1 {
+		t.Errorf("the next search: %v and %v", list, err)
+	}
+}
+
+func TestMoreSearchesThanFitTogetherAreAllDone(t *testing.T) {
+	i := searched(t, func() {})
+	i.searching <- struct{}{}
+	var batches []*batch
+	for n := range maxTogether + 5 {
+		batches = append(batches, i.join(asking(fmt.Sprint(n))))
+	}
+	<-i.searching
+	for n, b := range batches {
+		<-b.done
+		if _, found := b.lists[asking(fmt.Sprint(n)).wanted]; !found {
+			t.Errorf("%d was not searched for", n)
+		}
+	}
+	if sizes := []int{len(batches[0].lists), len(batches[maxTogether].lists)}; !slices.Equal(sizes, []int{maxTogether, 5}) {
+		t.Errorf("%v are searched for together", sizes)
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
@@ -31,44 +30,26 @@ const (
 	triggerBytes  = 100
 )
 
-// trim cuts what is too long to be kept, and returns the size that is left. The values of changes belong to others too:
-// what is cut is replaced.
+// trim cuts what is too long to be kept, and returns about how many bytes are left. The values of
+// changes belong to others too: what is cut is replaced.
 func trim(r *framework.Record) int {
 	r.Error = cut.Text(r.Error, maxText)
+	size := recordBytes + len(r.Error) + triggerBytes*len(r.Triggers)
 	for i := range r.Resources {
 		of := &r.Resources[i]
-		of.Error = partOf(r.Error, cut.Text(of.Error, maxText))
-		of.Skipped = cut.Text(of.Skipped, maxText)
+		of.Error, of.Skipped = cut.Text(of.Error, maxText), cut.Text(of.Skipped, maxText)
+		size += resourceBytes + len(of.Error) + stepBytes*len(of.Steps)
 		of.Changes = trimChanges(of.Changes)
-	}
-	size := sizeOf(r)
-	for i := len(r.Resources) - 1; i >= 0 && size > maxRecord; i-- {
-		of := &r.Resources[i]
-		for j := len(of.Changes) - 1; j >= 0 && size > maxRecord; j-- {
-			size -= leaveOut(&of.Changes[j])
+		for j := range of.Changes {
+			c := &of.Changes[j]
+			if size+changeSize(c) > maxRecord && changeSize(c) > 2*changeBytes {
+				c.Description = fmt.Sprintf("%d fields, left out because the record is too large", len(c.Fields))
+				c.Fields = nil
+			}
+			size += changeSize(c)
 		}
 	}
 	return size
-}
-
-// leaveOut drops what a change says beside its object, and returns by how many bytes that made it smaller.
-func leaveOut(c *plan.Change) int {
-	if len(c.Fields) == 0 && len(c.Description) < maxText/10 {
-		return 0
-	}
-	before := changeSize(c)
-	c.Description = fmt.Sprintf("%d fields, left out because the record is too large", len(c.Fields))
-	c.Fields = nil
-	return before - changeSize(c)
-}
-
-// partOf returns a text that shares its memory with another one of which it is a part: the error of a resource most often is one of
-// that of the reconciliation.
-func partOf(whole, text string) string {
-	if at := strings.Index(whole, text); at >= 0 {
-		return whole[at : at+len(text)]
-	}
-	return text
 }
 
 // trimChanges returns the first of the changes, cut, and says how many more there are. The slice is the caller's to change.
@@ -89,36 +70,26 @@ func trimChange(c *plan.Change) {
 	if left := len(c.Fields) - maxFields; left > 0 {
 		c.Fields = append(slices.Clone(c.Fields[:maxFields]), plan.FieldChange{Path: fmt.Sprintf("… and %d more fields", left)})
 	}
-	cloned := false
-	for i, f := range c.Fields {
-		old, oldCut := cutValue(f.Old)
-		now, newCut := cutValue(f.New)
-		if !oldCut && !newCut {
-			continue
-		}
-		if !cloned {
-			c.Fields, cloned = slices.Clone(c.Fields), true
-		}
-		c.Fields[i].Old, c.Fields[i].New = old, now
+	c.Fields = slices.Clone(c.Fields)
+	for i := range c.Fields {
+		f := &c.Fields[i]
+		f.Old, f.New = cutValue(f.Old), cutValue(f.New)
 	}
 }
 
-// cutValue shortens a value whose JSON form is too long, to the beginning of that.
-func cutValue(value any) (any, bool) {
-	switch v := value.(type) {
-	case nil, bool, int64, float64:
-		return value, false
-	case string:
-		return cut.Text(v, maxValue), len(v) > maxValue
-	}
+// cutValue shortens a value that is too long, to the beginning of its JSON form.
+func cutValue(value any) any {
 	if valueSize(value) <= maxValue {
-		return value, false
+		return value
+	}
+	if text, ok := value.(string); ok {
+		return cut.Text(text, maxValue)
 	}
 	text, err := json.Marshal(value)
 	if err != nil {
-		return cut.Text(fmt.Sprint(value), maxValue), true
+		return cut.Text(fmt.Sprint(value), maxValue)
 	}
-	return cut.Text(string(text), maxValue), true
+	return cut.Text(string(text), maxValue)
 }
 
 // valueSize is about how many bytes a JSON value takes.
@@ -140,25 +111,6 @@ func valueSize(value any) int {
 		return n
 	}
 	return 8
-}
-
-// sizeOf is about how many bytes a record takes. Names that are constant, such as those of resources, are not counted.
-func sizeOf(r *framework.Record) int {
-	n := recordBytes + len(r.Error) + len(r.TraceID) + triggerBytes*len(r.Triggers)
-	for _, t := range r.Triggers {
-		n += len(t.Namespace) + len(t.Name)
-	}
-	for i := range r.Resources {
-		of := &r.Resources[i]
-		n += resourceBytes + stepBytes*len(of.Steps)
-		if !strings.Contains(r.Error, of.Error) {
-			n += len(of.Error)
-		}
-		for j := range of.Changes {
-			n += changeSize(&of.Changes[j])
-		}
-	}
-	return n
 }
 
 func changeSize(c *plan.Change) int {

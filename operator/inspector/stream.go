@@ -84,13 +84,22 @@ func (m messages) Unwrap() http.ResponseWriter { return m.ResponseWriter }
 func (i *Inspector) versionFor(r *http.Request) func() string {
 	id := idOf(r.URL.Query())
 	if id.key.Name != "" {
-		return func() string { return fmt.Sprintf("%d-%s", i.memory.versionOf(id), i.sourceVersion(id)) }
+		return func() string { return i.lastStarted(id) + "-" + i.sourceVersion(id) }
 	}
 	return func() string {
 		i.mu.RLock()
 		defer i.mu.RUnlock()
 		return fmt.Sprint(i.sampled / 2)
 	}
+}
+
+// lastStarted is when the last known reconciliation of an object began: no two begin at once.
+func (i *Inspector) lastStarted(id objectID) string {
+	h := i.memory.history(id)
+	if h == nil {
+		return ""
+	}
+	return fmt.Sprint(h.last.Load().record.Started.UnixNano())
 }
 
 // sourceVersion is the version of an object in its source, of sources that have such. Graphs are drawn of the object, which

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 
+	"github.com/klauspost/compress/gzhttp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/operatorkit/operatorkit/framework/plan"
@@ -39,7 +39,7 @@ func (i *Inspector) routes() http.Handler {
 	mux.HandleFunc("POST "+Path+"api/v1/plan", i.answerPlan)
 
 	all := http.NewServeMux()
-	all.Handle("/", compressed(mux))
+	all.Handle("/", gzhttp.GzipHandler(mux))
 	// The messages of a stream have to arrive one by one.
 	all.Handle(Path+"events", mux)
 	return all
@@ -81,7 +81,7 @@ func (i *Inspector) answerObjects(w http.ResponseWriter, r *http.Request) {
 }
 
 func (i *Inspector) answerObject(w http.ResponseWriter, r *http.Request) {
-	id := idOf(r.URL.Query())
+	id := idOf(r)
 	o, found := i.find(r.Context(), id)
 	if !found {
 		i.answer(w, http.StatusNotFound, apiError{errNoObject(id).Error()})
@@ -91,12 +91,7 @@ func (i *Inspector) answerObject(w http.ResponseWriter, r *http.Request) {
 }
 
 func (i *Inspector) answerPlan(w http.ResponseWriter, r *http.Request) {
-	values, err := form(r)
-	if err != nil {
-		i.answer(w, http.StatusBadRequest, apiError{err.Error()})
-		return
-	}
-	p, err := i.plan(w, r, idOf(values))
+	p, err := i.plan(w, r, idOf(r))
 	if err != nil {
 		i.answer(w, statusOf(err), apiError{err.Error()})
 		return
@@ -146,16 +141,8 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// form returns the values of a request that has a form or a query.
-func form(r *http.Request) (url.Values, error) {
-	if err := r.ParseForm(); err != nil {
-		return nil, fmt.Errorf("read the form: %w", err)
-	}
-	return r.Form, nil
-}
-
-func idOf(values url.Values) objectID {
-	return objectID{values.Get("framework"), informer.Key{Namespace: values.Get("namespace"), Name: values.Get("name")}}
+func idOf(r *http.Request) objectID {
+	return objectID{r.Form.Get("framework"), informer.Key{Namespace: r.Form.Get("namespace"), Name: r.Form.Get("name")}}
 }
 
 func errNoObject(id objectID) error {

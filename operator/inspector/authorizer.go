@@ -24,10 +24,8 @@ import (
 
 // The verbs that an Authorizer is asked about.
 const (
-	// VerbGet is looking.
-	VerbGet = "get"
-	// VerbPlan is having a plan made, which writes nothing but makes the operator read.
-	VerbPlan = "plan"
+	verbGet  = "get"
+	verbPlan = "plan"
 )
 
 // The answers of an Authorizer that are not faults of its own.
@@ -40,8 +38,9 @@ var (
 
 // Authorizer decides who may look at the page.
 type Authorizer interface {
-	// Authorize returns nil when the sender of the request may do what the verb says at its path. Other errors than
-	// ErrUnauthenticated and ErrForbidden mean that it can't be told.
+	// Authorize returns nil if the sender of the request may do what the verb says at its path:
+	// "get" is to look, and "plan" is to have a plan made, which writes nothing but makes the
+	// operator read. Errors other than ErrUnauthenticated and ErrForbidden mean that it is not known.
 	Authorize(r *http.Request, verb string) error
 }
 
@@ -49,7 +48,7 @@ type Authorizer interface {
 // 500 when that can't be told, of which failed learns why.
 func Authorized(a Authorizer, next http.Handler, failed func(error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch status, err := authorize(a, r, VerbGet); status {
+		switch status, err := authorize(a, r, verbGet); status {
 		case http.StatusOK:
 			next.ServeHTTP(w, r)
 		case http.StatusInternalServerError:
@@ -97,11 +96,18 @@ type KubernetesAuthorizer struct {
 	accesses authorizationclient.SubjectAccessReviewInterface
 	http     *http.Client
 	ttl      time.Duration
-	// answers has a *authenticationv1.UserInfo for each hash of a token, and a bool for each access. Tokens that are not accepted
-	// are in strangers: however many there are, they push out nobody else. Of what somebody sends only hashes are kept.
-	answers, strangers *cache.LRUExpireCache
+	// accepted and refused have an answer for each hash of a question. However many questions are
+	// refused, they push out nobody else. Of what somebody sends only hashes are kept.
+	accepted, refused *cache.LRUExpireCache
 	// asking are the questions to the API server that are under way.
 	asking singleflight.Group
+}
+
+// answer is what the API server says about a token or an access.
+type answer struct {
+	accepted bool
+	// user is the owner of an accepted token.
+	user authenticationv1.UserInfo
 }
 
 // authTimeout ends a question to the API server, and maxAnswers is how many answers are remembered.
@@ -140,7 +146,7 @@ func NewKubernetesAuthorizer(config KubernetesAuthorizerConfig) (*KubernetesAuth
 	}
 	return &KubernetesAuthorizer{
 		tokens: authentication.TokenReviews(), accesses: authorization.SubjectAccessReviews(), http: httpClient,
-		ttl: config.TTL, answers: cache.NewLRUExpireCache(maxAnswers), strangers: cache.NewLRUExpireCache(maxAnswers),
+		ttl: config.TTL, accepted: cache.NewLRUExpireCache(maxAnswers), refused: cache.NewLRUExpireCache(maxAnswers),
 	}, nil
 }
 
@@ -150,83 +156,71 @@ func (a *KubernetesAuthorizer) Authorize(r *http.Request, verb string) error {
 	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return fmt.Errorf("%w: the request has no bearer token", ErrUnauthenticated)
 	}
-	user, err := a.user(r.Context(), token)
-	if err != nil {
+	known, err := a.ask(r.Context(), "token "+token, func(ctx context.Context) (answer, error) {
+		return a.reviewToken(ctx, token)
+	})
+	switch {
+	case err != nil:
 		return err
+	case !known.accepted:
+		return fmt.Errorf("%w: the API server does not accept the token", ErrUnauthenticated)
 	}
-	return a.allowed(r.Context(), user, verb, r.URL.Path)
+	user, path := known.user, r.URL.Path
+	access := fmt.Sprintf("access %q %q %q %q %q %q", user.Username, user.UID, user.Groups, user.Extra, verb, path)
+	allowed, err := a.ask(r.Context(), access, func(ctx context.Context) (answer, error) {
+		return a.reviewAccess(ctx, user, verb, path)
+	})
+	if err == nil && !allowed.accepted {
+		err = fmt.Errorf("%w: %s may not %s %s", ErrForbidden, user.Username, verb, path)
+	}
+	return err
 }
 
 // Close closes idle connections to the API server.
 func (a *KubernetesAuthorizer) Close() { utilnet.CloseIdleConnectionsFor(a.http.Transport) }
 
-// once asks a question once for all who want to know the same at the same time. It does not end with the request of the first of
-// them.
-func once[T any](ctx context.Context, a *KubernetesAuthorizer, question string, ask func(ctx context.Context) (T, error)) (T, error) {
-	answer, err, _ := a.asking.Do(question, func() (any, error) {
+// ask returns the answer to a question, which is remembered. It asks once for all who want to know
+// the same at the same time, and does not end with the request of the first of them.
+func (a *KubernetesAuthorizer) ask(
+	ctx context.Context, question string, review func(context.Context) (answer, error),
+) (answer, error) {
+	hash := sha256.Sum256([]byte(question))
+	given, err, _ := a.asking.Do(string(hash[:]), func() (any, error) {
+		for _, answers := range []*cache.LRUExpireCache{a.accepted, a.refused} {
+			if known, ok := answers.Get(hash); ok {
+				return known, nil
+			}
+		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), authTimeout)
 		defer cancel()
-		return ask(ctx)
+		given, err := review(ctx)
+		switch {
+		case err != nil:
+		case given.accepted:
+			a.accepted.Add(hash, given, a.ttl)
+		default:
+			a.refused.Add(hash, given, a.ttl)
+		}
+		return given, err
 	})
+	return given.(answer), err
+}
+
+// reviewToken asks whose a token is.
+func (a *KubernetesAuthorizer) reviewToken(ctx context.Context, token string) (answer, error) {
+	review, err := a.tokens.Create(ctx, &authenticationv1.TokenReview{
+		Spec: authenticationv1.TokenReviewSpec{Token: token},
+	}, metav1.CreateOptions{})
 	if err != nil {
-		var none T
-		return none, err
+		return answer{}, fmt.Errorf("review a token: %w", err)
 	}
-	return answer.(T), nil
+	return answer{review.Status.Authenticated, review.Status.User}, nil
 }
 
-// user returns whose the token is.
-func (a *KubernetesAuthorizer) user(ctx context.Context, token string) (*authenticationv1.UserInfo, error) {
-	hash := sha256.Sum256([]byte(token))
-	refused := fmt.Errorf("%w: the API server does not accept the token", ErrUnauthenticated)
-	return once(ctx, a, string(hash[:]), func(ctx context.Context) (*authenticationv1.UserInfo, error) {
-		if known, ok := a.answers.Get(hash); ok {
-			return known.(*authenticationv1.UserInfo), nil
-		}
-		if _, ok := a.strangers.Get(hash); ok {
-			return nil, refused
-		}
-		review, err := a.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
-		if err != nil {
-			return nil, fmt.Errorf("review a token: %w", err)
-		}
-		if !review.Status.Authenticated {
-			a.strangers.Add(hash, nil, a.ttl)
-			return nil, refused
-		}
-		a.answers.Add(hash, &review.Status.User, a.ttl)
-		return &review.Status.User, nil
-	})
-}
-
-// access is the hash of a question that the API server answers, which may be long.
-type access [sha256.Size]byte
-
-// allowed returns nil when the user may do that.
-func (a *KubernetesAuthorizer) allowed(ctx context.Context, user *authenticationv1.UserInfo, verb, path string) error {
-	question := fmt.Sprintf("%q", []string{userKey(user), verb, path})
-	hash := access(sha256.Sum256([]byte(question)))
-	allowed, err := once(ctx, a, question, func(ctx context.Context) (bool, error) {
-		if known, ok := a.answers.Get(hash); ok {
-			return known.(bool), nil
-		}
-		allowed, err := a.review(ctx, user, verb, path)
-		if err == nil {
-			a.answers.Add(hash, allowed, a.ttl)
-		}
-		return allowed, err
-	})
-	if err != nil {
-		return err
-	}
-	if !allowed {
-		return fmt.Errorf("%w: %s may not %s %s", ErrForbidden, user.Username, verb, path)
-	}
-	return nil
-}
-
-// review asks whether the user may do that.
-func (a *KubernetesAuthorizer) review(ctx context.Context, user *authenticationv1.UserInfo, verb, path string) (bool, error) {
+// reviewAccess asks whether a user may do something.
+func (a *KubernetesAuthorizer) reviewAccess(
+	ctx context.Context, user authenticationv1.UserInfo, verb, path string,
+) (answer, error) {
 	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
 	for name, values := range user.Extra {
 		extra[name] = authorizationv1.ExtraValue(values)
@@ -236,12 +230,7 @@ func (a *KubernetesAuthorizer) review(ctx context.Context, user *authenticationv
 		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: verb},
 	}}, metav1.CreateOptions{})
 	if err != nil {
-		return false, fmt.Errorf("review the access of %s: %w", user.Username, err)
+		return answer{}, fmt.Errorf("review the access of %s: %w", user.Username, err)
 	}
-	return review.Status.Allowed && !review.Status.Denied, nil
-}
-
-// userKey tells users apart, also one of different groups.
-func userKey(user *authenticationv1.UserInfo) string {
-	return fmt.Sprintf("%q %q %q %q", user.Username, user.UID, user.Groups, user.Extra)
+	return answer{accepted: review.Status.Allowed && !review.Status.Denied}, nil
 }

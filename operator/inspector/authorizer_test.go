@@ -255,7 +255,7 @@ func TestStrangersTakeNothingOfTheRateOfTheOperator(t *testing.T) {
 	for n := range 2 {
 		r := httptest.NewRequest(http.MethodGet, inspector.Path, nil)
 		r.Header.Set("Authorization", fmt.Sprintf("Bearer stranger-%d", n))
-		if err := authorizer.Authorize(r, inspector.VerbGet); !errors.Is(err, inspector.ErrUnauthenticated) {
+		if err := authorizer.Authorize(r, "get"); !errors.Is(err, inspector.ErrUnauthenticated) {
 			t.Errorf("stranger %d: want ErrUnauthenticated, got %v", n, err)
 		}
 	}
@@ -286,7 +286,7 @@ func TestWhatSomebodyWithoutRightsAsksForTakesNoMemory(t *testing.T) {
 		t.Helper()
 		r := httptest.NewRequest(http.MethodGet, fmt.Sprintf("%s/%d/%s", inspector.Path, n, strings.Repeat("x", 60<<10)), nil)
 		r.Header.Set("Authorization", "Bearer token")
-		if err := authorizer.Authorize(r, inspector.VerbGet); !errors.Is(err, inspector.ErrForbidden) {
+		if err := authorizer.Authorize(r, "get"); !errors.Is(err, inspector.ErrForbidden) {
 			t.Fatalf("want ErrForbidden, got %v", err)
 		}
 	}

@@ -1,7 +1,6 @@
 package inspector
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -88,15 +87,13 @@ func (i *Inspector) byOwner(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		body, err := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		values, formErr := form(r)
-		owner := ring.Owner(idOf(values).key)
-		if err != nil || formErr != nil || idOf(values).key.Name == "" || owner == "" || owner == ring.This() {
+		key := idOf(r).key
+		owner := ring.Owner(key)
+		if key.Name == "" || owner == "" || owner == ring.This() {
 			next.ServeHTTP(w, r)
 			return
 		}
-		if err := i.forward(w, r, ring, owner, body); err != nil {
+		if err := i.forward(w, r, ring, owner); err != nil {
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), unreachedKey{}, err.Error())))
 		}
 	})
@@ -106,7 +103,7 @@ func (i *Inspector) byOwner(next http.Handler) http.Handler {
 type unreachedKey struct{}
 
 // forward answers a request by what another replica answers. With an error nothing is answered.
-func (i *Inspector) forward(w http.ResponseWriter, r *http.Request, ring Ring, owner string, body []byte) error {
+func (i *Inspector) forward(w http.ResponseWriter, r *http.Request, ring Ring, owner string) error {
 	page, target, err := pageOf(ring, owner)
 	if err != nil {
 		return err
@@ -124,8 +121,6 @@ func (i *Inspector) forward(w http.ResponseWriter, r *http.Request, ring Ring, o
 			cancel()
 		}
 	}()
-	request := r.WithContext(ctx)
-	request.Body = io.NopCloser(bytes.NewReader(body))
 	transport := page.transport()
 	defer transport.CloseIdleConnections()
 	var unreached error
@@ -144,7 +139,7 @@ func (i *Inspector) forward(w http.ResponseWriter, r *http.Request, ring Ring, o
 		},
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { unreached = notReached(owner, err) },
 	}
-	proxy.ServeHTTP(w, request)
+	proxy.ServeHTTP(w, r.WithContext(ctx))
 	return unreached
 }
 

@@ -79,14 +79,14 @@ var graphFormats = map[string]struct {
 }
 
 func (i *Inspector) answerGraphs(w http.ResponseWriter, r *http.Request) {
-	values := r.URL.Query()
+	values := r.Form
 	format, known := graphFormats[values.Get("format")]
 	if !known && values.Get("format") != "" {
 		i.answer(w, http.StatusBadRequest, apiError{fmt.Sprintf("format must be dot, mermaid or svg, is %q", values.Get("format"))})
 		return
 	}
 	takeLonger(w, r, i.config.PlanTimeout)
-	graphs, err := i.graphsOf(r.Context(), idOf(values))
+	graphs, err := i.graphsOf(r.Context(), idOf(r))
 	if err != nil {
 		i.answer(w, statusOf(err), apiError{err.Error()})
 		return

@@ -61,8 +61,8 @@ func fromElsewhere(r *http.Request) bool {
 	return http.NewCrossOriginProtection().Check(checked) != nil
 }
 
-// receive reads the body of a request, so that nothing is to come any more while the answer is made, however long that takes.
-// The status is that of the refusal, with an error.
+// receive reads the body of a request and its form, so that nothing is to come any more while the
+// answer is made, however long that takes. The status is that of the refusal, with an error.
 func receive(w http.ResponseWriter, r *http.Request) (status int, err error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxForm))
 	var tooLarge *http.MaxBytesError
@@ -73,6 +73,10 @@ func receive(w http.ResponseWriter, r *http.Request) (status int, err error) {
 		return http.StatusBadRequest, fmt.Errorf("read the request: %w", err)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
+	if err := r.ParseForm(); err != nil {
+		return http.StatusBadRequest, fmt.Errorf("read the form: %w", err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body)) // for another replica
 	// Where there are no deadlines, none is in the way.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	return http.StatusOK, nil
@@ -93,9 +97,9 @@ func (i *Inspector) admit(r *http.Request) (status int, reason string) {
 	if i.config.Authorizer == nil {
 		return admitLocal(r)
 	}
-	verb := VerbGet
+	verb := verbGet
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		verb = VerbPlan
+		verb = verbPlan
 	}
 	status, err := authorize(i.config.Authorizer, r, verb)
 	switch status {

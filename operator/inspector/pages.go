@@ -103,7 +103,6 @@ type objectsContent struct {
 }
 
 func (i *Inspector) objectsPage(w http.ResponseWriter, r *http.Request) {
-	values := r.URL.Query()
 	q, err := queryOf(r)
 	if err != nil {
 		i.showProblem(w, http.StatusBadRequest, "That can't be searched for", err.Error())
@@ -120,12 +119,12 @@ func (i *Inspector) objectsPage(w http.ResponseWriter, r *http.Request) {
 	}
 	c.From, c.To = min(q.offset+1, c.Total), min(q.offset+len(c.Objects), c.Total)
 	if q.offset > 0 {
-		c.Previous = atOffset(values, max(q.offset-q.limit, 0))
+		c.Previous = atOffset(r.Form, max(q.offset-q.limit, 0))
 	}
 	if c.To < c.Total {
-		c.Next = atOffset(values, q.offset+q.limit)
+		c.Next = atOffset(r.Form, q.offset+q.limit)
 	}
-	i.show(w, http.StatusOK, "objects", page{Title: "Objects", Tab: "objects", Events: Path + "events", Words: values.Get("q"), Content: c})
+	i.show(w, http.StatusOK, "objects", page{Title: "Objects", Tab: "objects", Events: Path + "events", Words: r.Form.Get("q"), Content: c})
 }
 
 func atOffset(values url.Values, offset int) string {
@@ -145,19 +144,13 @@ type objectContent struct {
 }
 
 func (i *Inspector) objectPage(w http.ResponseWriter, r *http.Request) {
-	i.showObject(w, r, idOf(r.URL.Query()), http.StatusOK, objectContent{})
+	i.showObject(w, r, idOf(r), http.StatusOK, objectContent{})
 }
 
 // planPage is the page of an object with its plan. It is not live: the plan is of one moment.
 func (i *Inspector) planPage(w http.ResponseWriter, r *http.Request) {
-	values, err := form(r)
-	if err != nil {
-		i.showProblem(w, http.StatusBadRequest, "That can't be planned", err.Error())
-		return
-	}
-	id := idOf(values)
-	c := objectContent{Planned: true}
-	status := http.StatusOK
+	id, c, status := idOf(r), objectContent{Planned: true}, http.StatusOK
+	var err error
 	if c.Plan, err = i.plan(w, r, id); err != nil {
 		c.PlanFail, status = err.Error(), statusOf(err)
 	}
@@ -171,11 +164,11 @@ func (i *Inspector) showObject(w http.ResponseWriter, r *http.Request, id object
 		return
 	}
 	patience := graphPatience
-	if r.URL.Query().Get("wait") == "true" {
+	if r.Form.Get("wait") == "true" {
 		patience = i.config.PlanTimeout
 		takeLonger(w, r, patience)
 	}
-	c.Graphs = i.graphsContentOf(r.Context(), id, r.URL.Query().Get("graph"), patience)
+	c.Graphs = i.graphsContentOf(r.Context(), id, r.Form.Get("graph"), patience)
 	p := page{Title: id.key.String(), Tab: "objects", Content: c}
 	if id.key.Namespace == "" {
 		p.Title = id.key.Name

@@ -43,7 +43,7 @@ type wanted struct {
 
 // queryOf reads what is asked for. Another replica may ask for more at once.
 func queryOf(r *http.Request) (query, error) {
-	values, most := r.URL.Query(), maxLimit
+	values, most := r.Form, maxLimit
 	if r.Header.Get(forwardedHeader) != "" {
 		most = maxMerged
 	}

@@ -82,7 +82,7 @@ func (m messages) Unwrap() http.ResponseWriter { return m.ResponseWriter }
 
 // versionFor returns a function whose result changes with what the page shows that the request is for.
 func (i *Inspector) versionFor(r *http.Request) func() string {
-	id := idOf(r.URL.Query())
+	id := idOf(r)
 	if id.key.Name != "" {
 		return func() string { return i.lastStarted(id) + "-" + i.sourceVersion(id) }
 	}

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
@@ -39,7 +38,7 @@ var functions = template.FuncMap{
 	"counts":      countsOf,
 	"timeline":    timelineOf,
 	"charts":      chartsOf,
-	"mark":        mark,
+	"mark":        func(s State) string { return marks[s] },
 	"stateOf":     stateOf,
 	"name":        func(s ObjectSummary) string { return fullName(s.Namespace, s.Name) },
 	"title":       func(s State) string { return strings.ToUpper(string(s[:1])) + string(s[1:]) },
@@ -91,38 +90,28 @@ func duration(d time.Duration) string {
 // value writes a value of a field: JSON, but texts of several lines as they are.
 func value(v any) string {
 	if s, ok := v.(string); ok && strings.ContainsRune(s, '\n') {
-		return shown(visible(s))
+		return shown(s)
 	}
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(v); err != nil {
-		return shown(visible(fmt.Sprint(v)))
+		return shown(fmt.Sprint(v))
 	}
-	return shown(visible(strings.TrimSuffix(b.String(), "\n")))
+	return shown(strings.TrimSuffix(b.String(), "\n"))
 }
 
 // visible shows characters that have no shape of their own, or change that of others, by their numbers.
 func visible(s string) string {
-	hidden := func(r rune) bool {
-		return r != '\n' && r != '\t' && !unicode.IsGraphic(r)
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = plan.Escape(line)
 	}
-	if strings.IndexFunc(s, hidden) < 0 {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if hidden(r) {
-			fmt.Fprintf(&b, "\\u%04x", r)
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
+	return strings.Join(lines, "\n")
 }
 
 // shown is as much of a value as a page shows.
-func shown(text string) string { return cut.Runes(text, maxShown) }
+func shown(text string) string { return cut.Runes(visible(text), maxShown) }
 
 // brief is the beginning of an error, for lists.
 func brief(text string) string { return cut.Text(text, maxBrief) }
@@ -226,5 +215,3 @@ var marks = map[State]string{
 	Gone:      "M2.5 6h7",
 	Unseen:    "M6 2.5a3.5 3.5 0 1 0 .01 0z",
 }
-
-func mark(s State) string { return marks[s] }

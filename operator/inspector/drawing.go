@@ -96,7 +96,7 @@ type chart struct {
 }
 
 // chartsOf draws what a framework has had to do.
-func chartsOf(o FrameworkOverview) []chart {
+func chartsOf(o frameworkOverview) []chart {
 	waiting, oldest, reconciled, failed := series{}, series{}, series{}, series{}
 	for _, s := range o.Samples {
 		waiting = append(waiting, float64(s.Waiting))

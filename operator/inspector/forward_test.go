@@ -84,7 +84,7 @@ func TestAReplicaListsTheObjectsOfAllAndWhatFailsOnAny(t *testing.T) {
 	a, b := twoReplicas(t, "blog")
 	for _, w := range []*world{a, b} {
 		list := read[inspector.ObjectList](w, "objects")
-		if list.Total != 2 || len(list.Objects) != 2 || list.Objects[0].State != inspector.Failing || list.Objects[1].State != inspector.Fine {
+		if list.Total != 2 || len(list.Objects) != 2 || list.Objects[0].State != "failing" || list.Objects[1].State != "fine" {
 			t.Errorf("the objects are %+v", list)
 		}
 		if list := read[inspector.ObjectList](w, "objects?offset=1&limit=1"); list.Total != 2 || len(list.Objects) != 1 || list.Objects[0].Name != "home" {

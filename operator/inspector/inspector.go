@@ -71,7 +71,7 @@ func (i *Inspector) Watch(frameworks ...*framework.Framework) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, f := range frameworks {
-		s := &statistics{framework: f, resources: map[string]*resourceStatistics{}}
+		s := &statistics{framework: f, resources: map[string]*resourceOverview{}}
 		i.watched = append(i.watched, s)
 		i.byName[f.Name()] = s
 	}
@@ -137,7 +137,7 @@ func (i *Inspector) framework(name string) *statistics {
 // overview returns what is known now.
 func (i *Inspector) overview() Overview {
 	now := time.Now()
-	o := Overview{Operator: i.config.Name, At: now, Frameworks: []FrameworkOverview{}, Failing: i.failing()}
+	o := Overview{Operator: i.config.Name, At: now, Frameworks: []frameworkOverview{}, Failing: i.failing()}
 	if r := i.sharedBy(); r != nil {
 		o.Replicas = r.Replicas()
 	}

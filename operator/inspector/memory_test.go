@@ -172,7 +172,7 @@ func TestObjectThatRecoversFailsNoMore(t *testing.T) {
 	w.inspector.Observe(failed("a", 2))
 	got := read[inspector.Overview](w, "overview")
 	want := []inspector.ObjectSummary{{
-		Framework: kind, Namespace: "default", Name: "a", Kind: "Site", State: inspector.Failing, Error: "no",
+		Framework: kind, Namespace: "default", Name: "a", Kind: "Site", State: "failing", Error: "no",
 		FailingSince: epoch.Add(time.Second), Failures: 2, Last: epoch.Add(2 * time.Second),
 	}}
 	if diff := cmp.Diff(want, got.Failing); diff != "" {

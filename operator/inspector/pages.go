@@ -113,7 +113,7 @@ func (i *Inspector) objectsPage(w http.ResponseWriter, r *http.Request) {
 		i.showProblem(w, statusOf(err), "The search has not ended", err.Error())
 		return
 	}
-	c := objectsContent{ObjectList: list, States: States(), Framework: q.framework, State: q.state}
+	c := objectsContent{ObjectList: list, States: states, Framework: q.framework, State: q.state}
 	for _, s := range i.frameworks() {
 		c.Frameworks = append(c.Frameworks, s.framework.Name())
 	}

@@ -55,8 +55,8 @@ func queryOf(r *http.Request) (query, error) {
 	if len(words) > maxWords {
 		return q, fmt.Errorf("q must have %d words at most, has %d", maxWords, len(words))
 	}
-	if q.state != "" && !slices.Contains(States(), q.state) {
-		return q, fmt.Errorf("state must be one of %q, is %q", States(), q.state)
+	if q.state != "" && !slices.Contains(states, q.state) {
+		return q, fmt.Errorf("state must be one of %q, is %q", states, q.state)
 	}
 	number := func(name string, to *int, least, most int) error {
 		text := values.Get(name)

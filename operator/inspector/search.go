@@ -179,14 +179,14 @@ func (f found) text(kind string) string {
 func (i *Inspector) look(s *statistics, id objectID, h *history, exists bool) found {
 	if h == nil {
 		if _, fails := engines.EngineOf(s.framework).FailingSince(id.key); fails {
-			return found{id: id, state: Failing}
+			return found{id: id, state: failing}
 		}
-		return found{id: id, state: Unseen}
+		return found{id: id, state: unseen}
 	}
 	f := found{id: id, last: h.last.Load()}
 	f.state = stateOf(f.last.record.Outcome)
-	if !exists && f.state != Failing && f.state != Waiting {
-		f.state = Gone
+	if !exists && f.state != failing && f.state != waiting {
+		f.state = gone
 	}
 	return f
 }
@@ -208,7 +208,7 @@ func (i *Inspector) summary(f found) ObjectSummary {
 		r := e.record
 		o.Kind, o.Reason, o.Error, o.Last, o.NextTry = e.object.Kind, e.reason(), r.Error, r.Started, r.NextTry
 		o.FailingSince, o.Failures = e.failure.since, e.failure.count
-	} else if f.state == Failing {
+	} else if f.state == failing {
 		o.Reason = reasonForgotten
 		o.FailingSince, _ = engines.EngineOf(s.framework).FailingSince(f.id.key)
 	}
@@ -232,7 +232,7 @@ func (m *memory) lastFailing(limit int) []found {
 	var all []found
 	for at := m.failing.Back(); at != nil && len(all) < limit; at = at.Prev() {
 		h := at.Value.(*history)
-		all = append(all, found{h.id, Failing, h.last.Load()})
+		all = append(all, found{h.id, failing, h.last.Load()})
 	}
 	return all
 }
@@ -247,10 +247,11 @@ func (i *Inspector) find(ctx context.Context, id objectID) (Object, bool) {
 	h := i.memory.history(id)
 	o := Object{
 		ObjectSummary:   i.summary(i.look(s, id, h, exists)),
-		Identity:        Identity{s.framework.Identity().Operator, s.framework.Name(), s.framework.Finalizer()},
 		Reconciliations: []Reconciliation{},
 		Shadows:         s.framework.ShadowsOf(id.key),
 	}
+	o.Identity.Operator, o.Identity.Framework = s.framework.Identity().Operator, s.framework.Name()
+	o.Identity.Finalizer = s.framework.Finalizer()
 	if r := i.sharedBy(); r != nil {
 		o.Owner = r.Owner(id.key)
 		o.Unreached, _ = ctx.Value(unreachedKey{}).(string)

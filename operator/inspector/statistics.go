@@ -23,23 +23,28 @@ type statistics struct {
 	kind      string
 	total     uint64
 	failed    uint64
-	resources map[string]*resourceStatistics
-	samples   []Sample
+	resources map[string]*resourceOverview
+	samples   []sample
 	// sampledTotal and sampledFailed are the counts at the last sample.
 	sampledTotal, sampledFailed uint64
 }
 
-// resourceStatistics counts what a resource does.
-type resourceStatistics struct {
-	runs, failed uint64
-	total        time.Duration
-	longest      time.Duration
-	// recent is the mean of the last runs, each new one of which counts a twentieth.
-	recent time.Duration
+// resourceOverview is how long a resource takes.
+type resourceOverview struct {
+	Name string `json:"name"`
+	// Runs and Failed are how often it ran since the start, and failed.
+	Runs   uint64 `json:"runs"`
+	Failed uint64 `json:"failed"`
+	// Mean is over all runs, which took total. Recent is over about the last twenty: each new one
+	// counts a twentieth. Longest is the longest.
+	Mean    time.Duration `json:"meanNanoseconds"`
+	Recent  time.Duration `json:"recentNanoseconds"`
+	Longest time.Duration `json:"longestNanoseconds"`
+	total   time.Duration
 }
 
-// Sample is the state of a framework at a moment.
-type Sample struct {
+// sample is the state of a framework at a moment.
+type sample struct {
 	// At is the moment.
 	At time.Time `json:"at"`
 	// Waiting is how many objects waited for a worker, and OldestWait how long the one that waited longest.
@@ -74,16 +79,17 @@ func (s *statistics) addResource(of *framework.ResourceRecord) {
 	}
 	known := s.resources[of.Name]
 	if known == nil {
-		known = &resourceStatistics{recent: of.Duration}
+		known = &resourceOverview{Name: of.Name, Recent: of.Duration}
 		s.resources[of.Name] = known
 	}
-	known.runs++
+	known.Runs++
 	if of.Error != "" {
-		known.failed++
+		known.Failed++
 	}
 	known.total += of.Duration
-	known.longest = max(known.longest, of.Duration)
-	known.recent += (of.Duration - known.recent) / 20
+	known.Mean = known.total / time.Duration(known.Runs)
+	known.Longest = max(known.Longest, of.Duration)
+	known.Recent += (of.Duration - known.Recent) / 20
 }
 
 // sample takes a sample.
@@ -94,7 +100,7 @@ func (s *statistics) sample(now time.Time) {
 	if len(s.samples) == sampleCount {
 		s.samples = slices.Delete(s.samples, 0, 1)
 	}
-	s.samples = append(s.samples, Sample{
+	s.samples = append(s.samples, sample{
 		At: now, Waiting: status.Fresh + status.Backlog, OldestWait: status.OldestWait,
 		Reconciled: s.total - s.sampledTotal, Failed: s.failed - s.sampledFailed,
 	})
@@ -102,20 +108,18 @@ func (s *statistics) sample(now time.Time) {
 }
 
 // overview returns what is known now.
-func (s *statistics) overview(now time.Time) FrameworkOverview {
-	o := FrameworkOverview{Name: s.framework.Name(), Status: s.framework.Status(), Shadows: s.framework.Shadows()}
+func (s *statistics) overview(now time.Time) frameworkOverview {
+	o := frameworkOverview{Name: s.framework.Name(), Status: s.framework.Status(), Shadows: s.framework.Shadows()}
 	for i, source := range s.framework.Sources() {
-		o.Sources = append(o.Sources, sourceOverview(source.Name(), source.Status(), i == 0, now))
+		o.Sources = append(o.Sources, newSourceOverview(source.Name(), source.Status(), i == 0, now))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o.Kind, o.Reconciled, o.Failed, o.Samples = s.kind, s.total, s.failed, slices.Clone(s.samples)
-	for name, r := range s.resources {
-		o.Resources = append(o.Resources, ResourceOverview{
-			Name: name, Runs: r.runs, Failed: r.failed, Mean: r.total / time.Duration(r.runs), Recent: r.recent, Longest: r.longest,
-		})
+	for _, r := range s.resources {
+		o.Resources = append(o.Resources, *r)
 	}
-	slices.SortFunc(o.Resources, func(a, b ResourceOverview) int {
+	slices.SortFunc(o.Resources, func(a, b resourceOverview) int {
 		return cmp.Or(cmp.Compare(b.Recent, a.Recent), cmp.Compare(a.Name, b.Name))
 	})
 	return o

@@ -173,15 +173,15 @@ func countsOf(r *framework.Record) plan.Counts {
 func stateOf(o framework.Outcome) State {
 	switch o {
 	case framework.Failed:
-		return Failing
+		return failing
 	case framework.Waiting, framework.Canceled:
-		return Waiting
+		return waiting
 	case framework.Planned:
-		return Planned
+		return planned
 	case framework.Ignored:
-		return LeftAlone
+		return leftAlone
 	}
-	return Fine
+	return fine
 }
 
 // verbOf says what a reconciliation did.
@@ -207,11 +207,11 @@ func verbOf(r *framework.Record) string {
 
 // marks are shapes for states, so that these are told apart without colours: the drawing of a path in a square of 12.
 var marks = map[State]string{
-	Fine:      "M2 6.5 4.8 9.3 10 3",
-	Failing:   "M6 1.5 11 10.5H1z M6 5v2.4 M6 9v.1",
-	Waiting:   "M6 1.5a4.5 4.5 0 1 0 .01 0z M6 3.5V6l1.8 1.2",
-	Planned:   "M2 3h8 M2 6h5.5 M2 9h7",
-	LeftAlone: "M4 2.5v7 M8 2.5v7",
-	Gone:      "M2.5 6h7",
-	Unseen:    "M6 2.5a3.5 3.5 0 1 0 .01 0z",
+	fine:      "M2 6.5 4.8 9.3 10 3",
+	failing:   "M6 1.5 11 10.5H1z M6 5v2.4 M6 9v.1",
+	waiting:   "M6 1.5a4.5 4.5 0 1 0 .01 0z M6 3.5V6l1.8 1.2",
+	planned:   "M2 3h8 M2 6h5.5 M2 9h7",
+	leftAlone: "M4 2.5v7 M8 2.5v7",
+	gone:      "M2.5 6h7",
+	unseen:    "M6 2.5a3.5 3.5 0 1 0 .01 0z",
 }

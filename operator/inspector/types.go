@@ -17,7 +17,7 @@ type Overview struct {
 	At time.Time `json:"at"`
 	// Replicas are those that share the objects, by name. It is empty without sharding.
 	Replicas   []Replica           `json:"replicas,omitempty"`
-	Frameworks []FrameworkOverview `json:"frameworks"`
+	Frameworks []frameworkOverview `json:"frameworks"`
 	// Failing are objects that fail, those that failed last first, a hundred at most. FailingCount is how many there are, also of
 	// those of which the inspector remembers nothing.
 	Failing      []ObjectSummary `json:"failing"`
@@ -26,8 +26,8 @@ type Overview struct {
 	Unreached []string `json:"unreached,omitempty"`
 }
 
-// FrameworkOverview is how one framework does.
-type FrameworkOverview struct {
+// frameworkOverview is how one framework does.
+type frameworkOverview struct {
 	Name string `json:"name"`
 	// Kind is the kind of its objects. It is empty until one has been reconciled.
 	Kind   string           `json:"kind,omitempty"`
@@ -36,17 +36,17 @@ type FrameworkOverview struct {
 	Reconciled uint64 `json:"reconciled"`
 	Failed     uint64 `json:"failed"`
 	// Sources are the primary source and then the watched ones.
-	Sources []SourceOverview `json:"sources"`
+	Sources []sourceOverview `json:"sources"`
 	// Resources are sorted by Recent, the slowest first.
-	Resources []ResourceOverview `json:"resources,omitempty"`
+	Resources []resourceOverview `json:"resources,omitempty"`
 	// Shadows say how shadow resource sets compare with the active ones.
 	Shadows []plan.ShadowSummary `json:"shadows,omitempty"`
 	// Samples are from the last five minutes, one for each second, the newest last.
-	Samples []Sample `json:"samples,omitempty"`
+	Samples []sample `json:"samples,omitempty"`
 }
 
-// SourceOverview is how fresh a source is.
-type SourceOverview struct {
+// sourceOverview is how fresh a source is.
+type sourceOverview struct {
 	Name    string `json:"name"`
 	Primary bool   `json:"primary,omitempty"`
 	Synced  bool   `json:"synced"`
@@ -59,8 +59,8 @@ type SourceOverview struct {
 	Unusable string `json:"unusable,omitempty"`
 }
 
-func sourceOverview(name string, status informer.Status, primary bool, now time.Time) SourceOverview {
-	o := SourceOverview{Name: name, Primary: primary, Synced: status.Synced, Objects: status.Objects, Staleness: -1}
+func newSourceOverview(name string, status informer.Status, primary bool, now time.Time) sourceOverview {
+	o := sourceOverview{Name: name, Primary: primary, Synced: status.Synced, Objects: status.Objects, Staleness: -1}
 	if !status.LastContact.IsZero() {
 		o.Staleness = max(now.Sub(status.LastContact), 0)
 	}
@@ -73,41 +73,28 @@ func sourceOverview(name string, status informer.Status, primary bool, now time.
 	return o
 }
 
-// ResourceOverview is how long a resource takes.
-type ResourceOverview struct {
-	Name string `json:"name"`
-	// Runs and Failed are how often it ran since the start, and failed.
-	Runs   uint64 `json:"runs"`
-	Failed uint64 `json:"failed"`
-	// Mean is over all runs, Recent over about the last twenty, and Longest the longest.
-	Mean    time.Duration `json:"meanNanoseconds"`
-	Recent  time.Duration `json:"recentNanoseconds"`
-	Longest time.Duration `json:"longestNanoseconds"`
-}
-
 // State is how an object is doing.
 type State string
 
-// The states.
 const (
-	// Fine is an object whose last reconciliation did all there was to do.
-	Fine State = "fine"
-	// Failing is an object whose last reconciliation failed.
-	Failing State = "failing"
-	// Waiting is an object whose deletion is not finished, or whose reconciliation a resource cancelled.
-	Waiting State = "waiting"
-	// Planned is an object that is only planned for.
-	Planned State = "planned"
-	// LeftAlone is an object that is paused, that no resource set handles, or the like.
-	LeftAlone State = "left alone"
-	// Gone is an object that does not exist any more.
-	Gone State = "gone"
-	// Unseen is an object of which no reconciliation is known.
-	Unseen State = "unseen"
+	// fine is an object whose last reconciliation did all there was to do.
+	fine State = "fine"
+	// failing is an object whose last reconciliation failed.
+	failing State = "failing"
+	// waiting is an object whose deletion is not finished, or whose reconciliation a resource cancelled.
+	waiting State = "waiting"
+	// planned is an object that is only planned for.
+	planned State = "planned"
+	// leftAlone is an object that is paused, that no resource set handles, or the like.
+	leftAlone State = "left alone"
+	// gone is an object that does not exist any more.
+	gone State = "gone"
+	// unseen is an object of which no reconciliation is known.
+	unseen State = "unseen"
 )
 
-// States are all states.
-func States() []State { return []State{Fine, Failing, Waiting, Planned, LeftAlone, Gone, Unseen} }
+// states are all states.
+var states = []State{fine, failing, waiting, planned, leftAlone, gone, unseen}
 
 // ObjectSummary is one object in a list.
 type ObjectSummary struct {
@@ -146,7 +133,12 @@ type Object struct {
 	// Object is the object as the last reconciliation knew it.
 	Object plan.Object `json:"object"`
 	// Identity is whose the marks are on the object and on what was made for it.
-	Identity Identity `json:"identity"`
+	Identity struct {
+		Operator  string `json:"operator"`
+		Framework string `json:"framework"`
+		// Finalizer is empty if the framework puts none on its objects.
+		Finalizer string `json:"finalizer,omitempty"`
+	} `json:"identity"`
 	// Owner is the replica that reconciles the object, when replicas share them. It is empty without sharding, and when none may at the moment.
 	Owner string `json:"owner,omitempty"`
 	// Unreached is why that one does not tell what it has done with the object.
@@ -155,14 +147,6 @@ type Object struct {
 	Reconciliations []Reconciliation `json:"reconciliations"`
 	// Shadows are the last comparisons with shadow resource sets that did not come out equal.
 	Shadows []*plan.Comparison `json:"shadows,omitempty"`
-}
-
-// Identity is a framework and its operator.
-type Identity struct {
-	Operator  string `json:"operator"`
-	Framework string `json:"framework"`
-	// Finalizer is empty if the framework puts none on its objects.
-	Finalizer string `json:"finalizer,omitempty"`
 }
 
 // Reconciliation is a record, which stands for a row of them when nothing happened in any.

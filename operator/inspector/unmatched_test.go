@@ -67,8 +67,9 @@ func TestOverviewCountsWhatNoResourceSetHandlesAndObjectsTellWhoseTheyAre(t *tes
 		`<strong class="error">1 of them holds the finalizer of this framework and can't be deleted.</strong>`)
 
 	object := read[inspector.Object](w, objectPath("lost"))
-	want := inspector.Identity{Operator: "site-operator", Framework: kind, Finalizer: lost.Finalizers[0]}
-	if object.Identity != want || object.State != inspector.LeftAlone {
+	want := object.Identity
+	want.Operator, want.Framework, want.Finalizer = "site-operator", kind, lost.Finalizers[0]
+	if object.Identity != want || object.State != "left alone" {
 		t.Errorf("it is %s, of %+v, want %+v", object.State, object.Identity, want)
 	}
 	has(t, w.get(objectPath("lost"), http.StatusOK), "framework sites.example.com of operator site-operator · finalizer <code>"+want.Finalizer+"</code>", "no resource set handles it")

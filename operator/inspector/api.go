@@ -9,6 +9,7 @@ import (
 
 	"github.com/klauspost/compress/gzhttp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
@@ -45,12 +46,21 @@ func (i *Inspector) routes() http.Handler {
 	return all
 }
 
-// apiError is what the JSON interface answers when it can't answer.
-type apiError struct {
-	Error string `json:"error"`
+// refusal is an error with the status of the answer.
+type refusal struct {
+	error
+	status int
 }
 
-func (i *Inspector) answer(w http.ResponseWriter, status int, value any) {
+// errBusy is too many plans at once.
+var errBusy = refusal{errors.New("other plans are being made: try again in a moment"), http.StatusTooManyRequests}
+
+// answer answers by the JSON of a value, or by an error.
+func (i *Inspector) answer(w http.ResponseWriter, value any, err error) {
+	status := http.StatusOK
+	if err != nil {
+		status, value = statusOf(err), map[string]string{"error": err.Error()}
+	}
 	data, err := json.Marshal(value)
 	if err != nil {
 		i.log("can't encode an answer", "error", err.Error())
@@ -63,47 +73,23 @@ func (i *Inspector) answer(w http.ResponseWriter, status int, value any) {
 }
 
 func (i *Inspector) answerOverview(w http.ResponseWriter, r *http.Request) {
-	i.answer(w, http.StatusOK, i.overviewFor(r))
+	i.answer(w, i.overviewFor(r), nil)
 }
 
 func (i *Inspector) answerObjects(w http.ResponseWriter, r *http.Request) {
-	q, err := queryOf(r)
-	if err != nil {
-		i.answer(w, http.StatusBadRequest, apiError{err.Error()})
-		return
-	}
-	list, err := i.listFor(r, q)
-	if err != nil {
-		i.answer(w, statusOf(err), apiError{err.Error()})
-		return
-	}
-	i.answer(w, http.StatusOK, list)
+	_, list, err := i.listFor(r)
+	i.answer(w, list, err)
 }
 
 func (i *Inspector) answerObject(w http.ResponseWriter, r *http.Request) {
-	id := idOf(r)
-	o, found := i.find(r.Context(), id)
-	if !found {
-		i.answer(w, http.StatusNotFound, apiError{errNoObject(id).Error()})
-		return
-	}
-	i.answer(w, http.StatusOK, o)
+	o, err := i.find(r.Context(), idOf(r))
+	i.answer(w, o, err)
 }
 
 func (i *Inspector) answerPlan(w http.ResponseWriter, r *http.Request) {
 	p, err := i.plan(w, r, idOf(r))
-	if err != nil {
-		i.answer(w, statusOf(err), apiError{err.Error()})
-		return
-	}
-	i.answer(w, http.StatusOK, p)
+	i.answer(w, p, err)
 }
-
-// errBusy is too many plans at once.
-var errBusy = errors.New("other plans are being made: try again in a moment")
-
-// errTooMuch is a list that goes too far.
-var errTooMuch = errors.New("too many objects")
 
 // plan plans an object. It writes nothing.
 func (i *Inspector) plan(w http.ResponseWriter, r *http.Request, id objectID) (*plan.Plan, error) {
@@ -128,13 +114,12 @@ func (i *Inspector) plan(w http.ResponseWriter, r *http.Request, id objectID) (*
 }
 
 func statusOf(err error) int {
+	var refused refusal
 	switch {
+	case errors.As(err, &refused):
+		return refused.status
 	case apierrors.IsNotFound(err):
 		return http.StatusNotFound
-	case errors.Is(err, errTooMuch):
-		return http.StatusBadRequest
-	case errors.Is(err, errBusy):
-		return http.StatusTooManyRequests
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout
 	}
@@ -146,5 +131,5 @@ func idOf(r *http.Request) objectID {
 }
 
 func errNoObject(id objectID) error {
-	return apierrors.NewNotFound(objectsOf(id.framework), id.key.String())
+	return apierrors.NewNotFound(schema.GroupResource{Resource: id.framework}, id.key.String())
 }

@@ -48,30 +48,27 @@ type Authorizer interface {
 // 500 when that can't be told, of which failed learns why.
 func Authorized(a Authorizer, next http.Handler, failed func(error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch status, err := authorize(a, r, verbGet); status {
-		case http.StatusOK:
-			next.ServeHTTP(w, r)
-		case http.StatusInternalServerError:
-			failed(err)
-			refuse(w, status, "can't tell whether you may look: the log of the operator says why")
-		default:
-			refuse(w, status, err.Error())
+		if status, reason := authorize(a, r, verbGet, failed); status != http.StatusOK {
+			refuse(w, status, reason)
+			return
 		}
+		next.ServeHTTP(w, r)
 	})
 }
 
-// authorize asks an Authorizer. The error is why the status is another one than 200.
-func authorize(a Authorizer, r *http.Request, verb string) (status int, err error) {
-	err = a.Authorize(r, verb)
+// authorize asks an Authorizer. The reason is why the status is another one than 200.
+func authorize(a Authorizer, r *http.Request, verb string, failed func(error)) (status int, reason string) {
+	err := a.Authorize(r, verb)
 	switch {
 	case err == nil:
-		return http.StatusOK, nil
+		return http.StatusOK, ""
 	case errors.Is(err, ErrUnauthenticated):
-		return http.StatusUnauthorized, err
+		return http.StatusUnauthorized, err.Error()
 	case errors.Is(err, ErrForbidden):
-		return http.StatusForbidden, err
+		return http.StatusForbidden, err.Error()
 	}
-	return http.StatusInternalServerError, err
+	failed(err)
+	return http.StatusInternalServerError, "can't tell whether you may look: the log of the operator says why"
 }
 
 // KubernetesAuthorizerConfig configures a KubernetesAuthorizer.

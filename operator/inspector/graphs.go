@@ -60,10 +60,11 @@ func graphNamed(graphs []*graph.Graph, name string) (*graph.Graph, error) {
 		}
 		names = append(names, g.Name)
 	}
+	err := fmt.Errorf("there is no graph %q of this object, but %q", name, names)
 	if len(names) == 0 {
-		return nil, fmt.Errorf("there are no graphs of this object")
+		err = errors.New("there are no graphs of this object")
 	}
-	return nil, fmt.Errorf("there is no graph %q of this object, but %q", name, names)
+	return nil, refusal{err, http.StatusNotFound}
 }
 
 // graphFormats are what a graph is written as, besides JSON.
@@ -82,27 +83,22 @@ func (i *Inspector) answerGraphs(w http.ResponseWriter, r *http.Request) {
 	values := r.Form
 	format, known := graphFormats[values.Get("format")]
 	if !known && values.Get("format") != "" {
-		i.answer(w, http.StatusBadRequest, apiError{fmt.Sprintf("format must be dot, mermaid or svg, is %q", values.Get("format"))})
+		i.answer(w, nil, badRequest("format must be dot, mermaid or svg, is %q", values.Get("format")))
 		return
 	}
 	takeLonger(w, r, i.config.PlanTimeout)
 	graphs, err := i.graphsOf(r.Context(), idOf(r))
-	if err != nil {
-		i.answer(w, statusOf(err), apiError{err.Error()})
-		return
-	}
-	if !known {
-		i.answer(w, http.StatusOK, GraphList{append([]*graph.Graph{}, graphs...)})
-		return
-	}
-	g, err := graphNamed(graphs, values.Get("graph"))
-	if err != nil {
-		i.answer(w, http.StatusNotFound, apiError{err.Error()})
+	if err != nil || !known {
+		i.answer(w, GraphList{append([]*graph.Graph{}, graphs...)}, err)
 		return
 	}
 	var b bytes.Buffer
-	if err := format.write(g, &b); err != nil {
-		i.answer(w, http.StatusInternalServerError, apiError{err.Error()})
+	g, err := graphNamed(graphs, values.Get("graph"))
+	if err == nil {
+		err = format.write(g, &b)
+	}
+	if err != nil {
+		i.answer(w, nil, err)
 		return
 	}
 	w.Header().Set("Content-Type", format.contentType)

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"time"
 )
 
@@ -101,46 +101,27 @@ func (i *Inspector) admit(r *http.Request) (status int, reason string) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		verb = verbPlan
 	}
-	status, err := authorize(i.config.Authorizer, r, verb)
-	switch status {
-	case http.StatusOK:
-		return status, ""
-	case http.StatusUnauthorized:
-		return status, err.Error() + "; send one that the cluster accepts, or use kubectl port-forward with an inspector on loopback"
-	case http.StatusForbidden:
-		return status, err.Error()
+	status, reason = authorize(i.config.Authorizer, r, verb, func(err error) {
+		i.log("can't tell who may look", "error", err.Error())
+	})
+	if status == http.StatusUnauthorized {
+		reason += "; send one that the cluster accepts, or use kubectl port-forward with an inspector on loopback"
 	}
-	i.log("can't tell who may look", "error", err.Error())
-	return status, "can't tell whether you may look: the log of the operator says why"
+	return status, reason
 }
 
 // admitLocal lets requests pass that came in on loopback and were meant to. The name of the host is looked at because a
 // page in a browser on this machine can have its own name resolved to a loopback address (DNS rebinding), and would be
 // taken for ours then.
 func admitLocal(r *http.Request) (status int, reason string) {
-	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if local == nil {
-		return http.StatusForbidden, "without an Authorizer, the inspector answers on loopback only"
-	}
-	address, err := netip.ParseAddrPort(local.String())
+	address, err := netip.ParseAddrPort(fmt.Sprint(r.Context().Value(http.LocalAddrContextKey)))
 	if err != nil || !address.Addr().Unmap().IsLoopback() {
 		return http.StatusForbidden, "without an Authorizer, the inspector answers on loopback only"
 	}
-	host := r.Host
-	if name, _, err := net.SplitHostPort(r.Host); err == nil {
-		host = name
-	}
-	if !loopbackHost(trimBrackets(host)) {
+	if !loopbackHost((&url.URL{Host: r.Host}).Hostname()) {
 		return http.StatusForbidden, "the inspector answers to the names of loopback only, such as localhost"
 	}
 	return http.StatusOK, ""
-}
-
-func trimBrackets(host string) string {
-	if n := len(host); n > 2 && host[0] == '[' && host[n-1] == ']' {
-		return host[1 : n-1]
-	}
-	return host
 }
 
 func refuse(w http.ResponseWriter, status int, reason string) {

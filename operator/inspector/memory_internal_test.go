@@ -138,8 +138,8 @@ func TestWhatIsShownIsOfOneObject(t *testing.T) {
 			check(s)
 			id := objectID{"sites", informer.Key{Name: s.Name}}
 			i.lastStarted(id)
-			o, found := i.find(t.Context(), id)
-			if !found {
+			o, err := i.find(t.Context(), id)
+			if err != nil {
 				continue
 			}
 			for _, r := range o.Reconciliations {

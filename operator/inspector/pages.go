@@ -8,8 +8,6 @@ import (
 	"net/url"
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/operator/inspector/graph"
 )
@@ -81,8 +79,8 @@ func (i *Inspector) show(w http.ResponseWriter, status int, name string, p page)
 	_, _ = b.WriteTo(w)
 }
 
-func (i *Inspector) showProblem(w http.ResponseWriter, status int, title, text string) {
-	i.show(w, status, "problem", page{Title: title, Content: text})
+func (i *Inspector) showProblem(w http.ResponseWriter, title string, err error) {
+	i.show(w, statusOf(err), "problem", page{Title: title, Content: err.Error()})
 }
 
 func (i *Inspector) overviewPage(w http.ResponseWriter, r *http.Request) {
@@ -103,14 +101,9 @@ type objectsContent struct {
 }
 
 func (i *Inspector) objectsPage(w http.ResponseWriter, r *http.Request) {
-	q, err := queryOf(r)
+	q, list, err := i.listFor(r)
 	if err != nil {
-		i.showProblem(w, http.StatusBadRequest, "That can't be searched for", err.Error())
-		return
-	}
-	list, err := i.listFor(r, q)
-	if err != nil {
-		i.showProblem(w, statusOf(err), "The search has not ended", err.Error())
+		i.showProblem(w, "That can't be searched for", err)
 		return
 	}
 	c := objectsContent{ObjectList: list, States: states, Framework: q.framework, State: q.state}
@@ -158,9 +151,9 @@ func (i *Inspector) planPage(w http.ResponseWriter, r *http.Request) {
 }
 
 func (i *Inspector) showObject(w http.ResponseWriter, r *http.Request, id objectID, status int, c objectContent) {
-	var found bool
-	if c.Object, found = i.find(r.Context(), id); !found {
-		i.showProblem(w, http.StatusNotFound, "There is no such object", errNoObject(id).Error())
+	var err error
+	if c.Object, err = i.find(r.Context(), id); err != nil {
+		i.showProblem(w, "There is no such object", err)
 		return
 	}
 	patience := graphPatience
@@ -186,9 +179,4 @@ func objectQuery(s ObjectSummary) string {
 		values.Set("namespace", s.Namespace)
 	}
 	return values.Encode()
-}
-
-// objectsOf names the objects of a framework in errors.
-func objectsOf(framework string) schema.GroupResource {
-	return schema.GroupResource{Resource: framework}
 }

@@ -41,7 +41,7 @@ type wanted struct {
 	of string
 }
 
-// queryOf reads what is asked for. Another replica may ask for more at once.
+// queryOf reads what is asked for. Another replica may ask for more at once. The error is a refusal.
 func queryOf(r *http.Request) (query, error) {
 	values, most := r.Form, maxLimit
 	if r.Header.Get(forwardedHeader) != "" {
@@ -53,10 +53,10 @@ func queryOf(r *http.Request) (query, error) {
 		words: strings.Join(words, " "), state: State(values.Get("state")), limit: defaultLimit,
 	}}
 	if len(words) > maxWords {
-		return q, fmt.Errorf("q must have %d words at most, has %d", maxWords, len(words))
+		return q, badRequest("q must have %d words at most, has %d", maxWords, len(words))
 	}
 	if q.state != "" && !slices.Contains(states, q.state) {
-		return q, fmt.Errorf("state must be one of %q, is %q", states, q.state)
+		return q, badRequest("state must be one of %q, is %q", states, q.state)
 	}
 	number := func(name string, to *int, least, most int) error {
 		text := values.Get(name)
@@ -65,12 +65,16 @@ func queryOf(r *http.Request) (query, error) {
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil || n < least || n > most {
-			return fmt.Errorf("%s must be a number from %d to %d, is %q", name, least, most, text)
+			return badRequest("%s must be a number from %d to %d, is %q", name, least, most, text)
 		}
 		*to = n
 		return nil
 	}
 	return q, errors.Join(number("offset", &q.offset, 0, 1<<30), number("limit", &q.limit, 1, most))
+}
+
+func badRequest(format string, args ...any) error {
+	return refusal{fmt.Errorf(format, args...), http.StatusBadRequest}
 }
 
 // matchesID tells what can be told of an object without its history.

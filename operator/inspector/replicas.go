@@ -2,7 +2,6 @@ package inspector
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -70,8 +69,16 @@ func (i *Inspector) overviewFor(r *http.Request) Overview {
 	return o
 }
 
-// listFor is list over all replicas: each tells of the objects that it has, and this one of those of which no other tells.
-func (i *Inspector) listFor(r *http.Request, q query) (ObjectList, error) {
+// listFor reads what is asked for, and is list over all replicas: each tells of the objects that it
+// has, and this one of those of which no other tells.
+func (i *Inspector) listFor(r *http.Request) (q query, list ObjectList, err error) {
+	if q, err = queryOf(r); err == nil {
+		list, err = i.listOfAll(r, q)
+	}
+	return q, list, err
+}
+
+func (i *Inspector) listOfAll(r *http.Request, q query) (ObjectList, error) {
 	ring := i.sharedBy()
 	switch {
 	case ring == nil:
@@ -80,7 +87,7 @@ func (i *Inspector) listFor(r *http.Request, q query) (ObjectList, error) {
 		q.of, q.has = ring.This(), func(key informer.Key) bool { return ring.Owner(key) == ring.This() }
 		return i.list(r.Context(), q)
 	case q.offset+q.limit > maxMerged:
-		return ObjectList{}, fmt.Errorf("%w: of objects that replicas share, the first %d are listed: search for less", errTooMuch, maxMerged)
+		return ObjectList{}, badRequest("too many objects: of objects that replicas share, the first %d are listed: search for less", maxMerged)
 	}
 	wanted := r.URL.Query()
 	wanted.Set("offset", "0")

@@ -237,14 +237,17 @@ func (m *memory) lastFailing(limit int) []found {
 	return all
 }
 
-// find returns what is known of an object, and false if there is nothing to know.
-func (i *Inspector) find(ctx context.Context, id objectID) (Object, bool) {
+// find returns what is known of an object, or an error if there is nothing to know.
+func (i *Inspector) find(ctx context.Context, id objectID) (Object, error) {
 	s := i.framework(id.framework)
 	if s == nil {
-		return Object{}, false
+		return Object{}, errNoObject(id)
 	}
 	_, exists, _ := s.framework.Sources()[0].Get(id.key)
 	h := i.memory.history(id)
+	if h == nil && !exists {
+		return Object{}, errNoObject(id)
+	}
 	o := Object{
 		ObjectSummary:   i.summary(i.look(s, id, h, exists)),
 		Reconciliations: []Reconciliation{},
@@ -257,12 +260,12 @@ func (i *Inspector) find(ctx context.Context, id objectID) (Object, bool) {
 		o.Unreached, _ = ctx.Value(unreachedKey{}).(string)
 	}
 	if h == nil {
-		return o, exists
+		return o, nil
 	}
 	entries := i.memory.show(h)
 	o.Object = entries[len(entries)-1].object
 	for _, e := range slices.Backward(entries) {
 		o.Reconciliations = append(o.Reconciliations, Reconciliation{Record: e.record, Repeats: e.repeats, RepeatedSince: e.first})
 	}
-	return o, true
+	return o, nil
 }

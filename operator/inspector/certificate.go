@@ -1,10 +1,8 @@
 package inspector
 
 import (
-	"bytes"
 	"crypto/tls"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 )
@@ -12,37 +10,25 @@ import (
 // certificatePeriod is how long a certificate is used before its files are looked at again.
 const certificatePeriod = 10 * time.Second
 
-// certificate is the certificate of a server, which is read again when its files have changed.
+// certificate is the certificate of a server, which is read again now and then.
 type certificate struct {
 	certFile, keyFile string
 	// failed is told why a new certificate can't be used.
 	failed func(error)
 
-	mu        sync.Mutex
-	looked    time.Time
-	cert, key []byte
-	current   *tls.Certificate
+	mu      sync.Mutex
+	looked  time.Time
+	current *tls.Certificate
 }
 
 // look reads the files. Without an error there is a certificate afterwards.
 func (c *certificate) look() error {
 	c.looked = time.Now()
-	cert, err := os.ReadFile(c.certFile)
-	if err != nil {
-		return fmt.Errorf("read the certificate: %w", err)
-	}
-	key, err := os.ReadFile(c.keyFile)
-	if err != nil {
-		return fmt.Errorf("read the key of the certificate: %w", err)
-	}
-	if bytes.Equal(cert, c.cert) && bytes.Equal(key, c.key) {
-		return nil
-	}
-	pair, err := tls.X509KeyPair(cert, key)
+	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
 	if err != nil {
 		return fmt.Errorf("use the certificate in %s with the key in %s: %w", c.certFile, c.keyFile, err)
 	}
-	c.cert, c.key, c.current = cert, key, &pair
+	c.current = &pair
 	return nil
 }
 

@@ -97,7 +97,7 @@ func TestBeyondLoopbackThereIsTLSOrNothing(t *testing.T) {
 		"a certificate":          {inspector.Config{Address: ":8082", RESTConfig: api, CertFile: certFile, KeyFile: keyFile}, ""},
 		"one on loopback":        {inspector.Config{CertFile: certFile, KeyFile: keyFile}, ""},
 		"no key":                 {inspector.Config{CertFile: certFile}, "CertFile and KeyFile must be given together"},
-		"no file":                {inspector.Config{CertFile: certFile + "x", KeyFile: keyFile}, "read the certificate"},
+		"no file":                {inspector.Config{CertFile: certFile + "x", KeyFile: keyFile}, "no such file"},
 		"the key of another one": {inspector.Config{CertFile: certFile, KeyFile: certFile}, "use the certificate in " + certFile + " with the key in"},
 	} {
 		test.config.Name, test.config.Logger = "o", quiet(t)

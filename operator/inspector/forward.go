@@ -59,23 +59,6 @@ func digestOf(certificate []byte) string {
 	return hex.EncodeToString(digest[:])
 }
 
-// transport reaches the page, and nothing else that may be at its address. Its connections are not kept.
-func (p Page) transport() *http.Transport {
-	t := &http.Transport{DisableKeepAlives: true, TLSHandshakeTimeout: reachTimeout, DialContext: (&net.Dialer{Timeout: reachTimeout}).DialContext}
-	t.TLSClientConfig = &tls.Config{
-		MinVersion: tls.VersionTLS12,
-		// The certificate is known, which is more than that somebody vouches for its name.
-		InsecureSkipVerify: true, //nolint:gosec // see VerifyConnection
-		VerifyConnection: func(s tls.ConnectionState) error {
-			if p.Certificate == "" || digestOf(s.PeerCertificates[0].Raw) != p.Certificate {
-				return errors.New("it has another certificate than the replica says")
-			}
-			return nil
-		},
-	}
-	return t
-}
-
 // byOwner has questions about one object answered by the replica that has it. Where that can't be reached this one answers, and says so.
 func (i *Inspector) byOwner(next http.Handler) http.Handler {
 	perObject := map[string]bool{
@@ -104,10 +87,11 @@ type unreachedKey struct{}
 
 // forward answers a request by what another replica answers. With an error nothing is answered.
 func (i *Inspector) forward(w http.ResponseWriter, r *http.Request, ring Ring, owner string) error {
-	page, target, err := pageOf(ring, owner)
+	target, transport, err := reach(ring, owner)
 	if err != nil {
-		return err
+		return notReached(owner, err)
 	}
+	defer transport.CloseIdleConnections()
 	takeLonger(w, r, i.config.PlanTimeout)
 	if r.URL.Path == Path+"events" {
 		w = messages{w}
@@ -121,8 +105,6 @@ func (i *Inspector) forward(w http.ResponseWriter, r *http.Request, ring Ring, o
 			cancel()
 		}
 	}()
-	transport := page.transport()
-	defer transport.CloseIdleConnections()
 	var unreached error
 	proxy := &httputil.ReverseProxy{
 		Transport: transport,
@@ -143,21 +125,34 @@ func (i *Inspector) forward(w http.ResponseWriter, r *http.Request, ring Ring, o
 	return unreached
 }
 
-// pageOf returns the page of another replica, and its address.
-func pageOf(ring Ring, replica string) (Page, *url.URL, error) {
+// reach returns the address of the page of another replica, and a transport that reaches nothing else
+// that may be there. Its connections are not kept.
+func reach(ring Ring, replica string) (*url.URL, *http.Transport, error) {
 	page, err := ring.Page(replica)
 	if err != nil {
-		return page, nil, notReached(replica, err)
+		return nil, nil, err
 	}
 	target, err := url.Parse(page.URL)
 	if err != nil {
-		return page, nil, notReached(replica, err)
+		return nil, nil, err
 	}
-	return page, target, nil
+	t := &http.Transport{DisableKeepAlives: true, TLSHandshakeTimeout: reachTimeout, DialContext: (&net.Dialer{Timeout: reachTimeout}).DialContext}
+	t.TLSClientConfig = &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		// The certificate is known, which is more than that somebody vouches for its name.
+		InsecureSkipVerify: true, //nolint:gosec // see VerifyConnection
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if page.Certificate == "" || digestOf(s.PeerCertificates[0].Raw) != page.Certificate {
+				return errors.New("it has another certificate than the replica says")
+			}
+			return nil
+		},
+	}
+	return target, t, nil
 }
 
 func notReached(replica string, err error) error {
-	return fmt.Errorf("the page of the replica %s, which has the object, can't be asked: %w", replica, err)
+	return fmt.Errorf("the page of the replica %s can't be asked: %w", replica, err)
 }
 
 // dress makes a request one of this replica. What a browser says of where it comes from was looked at here.
@@ -186,7 +181,7 @@ func fromOthers[T any](r *http.Request, ring Ring, replicas []Replica, what stri
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				unreached = append(unreached, err.Error())
+				unreached = append(unreached, notReached(replica.Name, err).Error())
 				return
 			}
 			answers[replica.Name] = answer
@@ -198,33 +193,29 @@ func fromOthers[T any](r *http.Request, ring Ring, replicas []Replica, what stri
 }
 
 func fromOther[T any](ctx context.Context, r *http.Request, ring Ring, replica, what string, query url.Values) (answer T, err error) {
-	fault := func(err error) (T, error) {
-		return answer, fmt.Errorf("the page of the replica %s can't be asked: %w", replica, err)
-	}
-	page, err := ring.Page(replica)
+	target, transport, err := reach(ring, replica)
 	if err != nil {
-		return fault(err)
+		return answer, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, page.URL+Path+"api/v1/"+what+"?"+query.Encode(), http.NoBody)
+	defer transport.CloseIdleConnections()
+	target = target.JoinPath(Path, "api/v1", what)
+	target.RawQuery = query.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), http.NoBody)
 	if err != nil {
-		return fault(err)
+		return answer, err
 	}
 	if authorization := r.Header.Get("Authorization"); authorization != "" {
 		request.Header.Set("Authorization", authorization)
 	}
 	dress(request, ring)
-	transport := page.transport()
-	defer transport.CloseIdleConnections()
 	response, err := transport.RoundTrip(request)
 	if err != nil {
-		return fault(err)
+		return answer, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return fault(fmt.Errorf("it answers %s", response.Status))
+		return answer, fmt.Errorf("it answers %s", response.Status)
 	}
-	if err := json.NewDecoder(io.LimitReader(response.Body, maxFromOther)).Decode(&answer); err != nil {
-		return fault(err)
-	}
-	return answer, nil
+	err = json.NewDecoder(io.LimitReader(response.Body, maxFromOther)).Decode(&answer)
+	return answer, err
 }

@@ -108,7 +108,7 @@ func TestAReplicaWhosePageCannotBeAskedIsToldOf(t *testing.T) {
 	for _, other := range []pair{{other: inspector.Page{URL: gone.URL}}, {err: errors.New("it serves none")}} {
 		other.this, other.ofB = "a", map[string]bool{"home": true}
 		a.inspector.ShareBy(other)
-		has(t, a.get(objectPath("home"), http.StatusOK), "made-by-a", "the replica b, which has the object, can", "what it has done is not shown")
+		has(t, a.get(objectPath("home"), http.StatusOK), "made-by-a", "the page of the replica b can", "what it has done is not shown")
 		if got := read[inspector.Object](a, objectPath("home")).Unreached; got == "" {
 			t.Error("the object does not say that its owner was not asked")
 		}

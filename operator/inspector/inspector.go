@@ -34,7 +34,6 @@ type Inspector struct {
 	// next is the batch that queries can join, or nil.
 	next     *batch
 	stopping chan struct{}
-	stop     func()
 }
 
 // New returns an inspector, or an error for which framework.IsInvalidConfig holds and which lists every fault. It reads the
@@ -57,7 +56,6 @@ func New(config Config) (*Inspector, error) {
 			return nil, fmt.Errorf("%w: inspector.Config: CertFile and KeyFile: %w", framework.ErrInvalidConfig, err)
 		}
 	}
-	i.stop = sync.OnceFunc(func() { close(i.stopping) })
 	i.handler = i.guard(i.byOwner(i.routes()))
 	return i, nil
 }
@@ -90,7 +88,7 @@ func (i *Inspector) Observe(record *framework.Record) {
 // Run samples what the charts show until ctx ends. Then it ends the streams of live pages, so that the server of the
 // inspector can shut down. It is called once.
 func (i *Inspector) Run(ctx context.Context) {
-	defer i.stop()
+	defer close(i.stopping)
 	ticker := time.NewTicker(samplePeriod)
 	defer ticker.Stop()
 	for {

@@ -137,17 +137,15 @@ func why(r *framework.Record) string {
 }
 
 func reason(t framework.Trigger) string {
+	subject := "it"
+	if t.Name != "" {
+		subject = fullName(t.Namespace, t.Name) + " of " + t.Source
+	}
 	switch t.Cause {
 	case framework.CauseChange:
-		if t.Name == "" {
-			return "it was " + t.Event
-		}
-		return fmt.Sprintf("%s of %s was %s", fullName(t.Namespace, t.Name), t.Source, t.Event)
+		return subject + " was " + t.Event
 	case framework.CauseBacklog:
-		if t.Name == "" {
-			return "it was there at the start"
-		}
-		return fmt.Sprintf("%s of %s was there at the start", fullName(t.Namespace, t.Name), t.Source)
+		return subject + " was there at the start"
 	case framework.CauseResync:
 		return "resync of " + t.Source
 	case framework.CauseRetry:

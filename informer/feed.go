@@ -3,8 +3,11 @@ package informer
 import (
 	"context"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/operatorkit/operatorkit/internal/jitter"
 )
 
 // Feed is the writing side of a [Hub]. Each method changes the store first, then calls the
@@ -181,6 +184,21 @@ func (f *Feed) AnnounceAll() {
 	for _, item := range h.items() {
 		obj := whole(item.Object)
 		h.deliver(Event{Type: Updated, Key: item.Key, Object: obj, Old: obj, Backlog: true})
+	}
+}
+
+// Resync calls AnnounceAll at an interval, ±10 %, until ctx ends. It returns at once without an
+// interval.
+func (f *Feed) Resync(ctx context.Context, every time.Duration) {
+	for every > 0 {
+		timer := time.NewTimer(jitter.Of(every))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+			f.AnnounceAll()
+		}
 	}
 }
 

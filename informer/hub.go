@@ -2,12 +2,14 @@ package informer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"runtime/debug"
 	"slices"
 	"sync"
 
+	"github.com/giantswarm/micrologger"
 	"k8s.io/utils/lru"
 
 	"github.com/operatorkit/operatorkit/internal/panics"
@@ -20,8 +22,11 @@ type HubConfig struct {
 	// Namespaces are the parts that are listed, watched and lost separately. Default: one part, "",
 	// with the objects of all namespaces.
 	Namespaces []string
-	// Indexers are the indexes of the store by name. They must not panic. Default: none.
+	// Indexers are the indexes of the store by name. Default: none.
 	Indexers map[string]IndexFunc
+	// Logger logs that an index panicked; the object is not indexed then. Default: none. Without it
+	// Indexers must not panic.
+	Logger micrologger.Logger
 	// Copy makes the private copy that Get and List return. An error means that the object can't be
 	// read. A source that stores encoded objects decodes them here. Default: the function [Copy].
 	Copy func(obj any) (any, error)
@@ -110,6 +115,9 @@ func NewHub(config HubConfig) (*Hub, *Feed) {
 	}
 	if config.pack == nil {
 		config.pack = func(obj any) any { return obj }
+	}
+	if config.Logger != nil {
+		config.Indexers = guard(config.Indexers, config.Logger)
 	}
 	if len(config.Namespaces) == 0 {
 		config.Namespaces = []string{""}
@@ -355,4 +363,21 @@ func (h *Hub) call(s *subscriber, e Event) {
 		}
 	}()
 	s.handle(e)
+}
+
+// guard returns index functions that do not panic.
+func guard(indexers map[string]IndexFunc, logger micrologger.Logger) map[string]IndexFunc {
+	guarded := make(map[string]IndexFunc, len(indexers))
+	for name, values := range indexers {
+		guarded[name] = func(obj any) (result []string) {
+			defer func() {
+				if r := recover(); r != nil {
+					logger.Errorf(context.Background(), errors.New(panics.Describe(r)), "index %s panicked", name)
+					result = nil
+				}
+			}()
+			return values(obj)
+		}
+	}
+	return guarded
 }

@@ -3,11 +3,9 @@ package informer
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -82,7 +80,8 @@ func NewKubernetes(config KubernetesConfig) (*Kubernetes, error) {
 	k.Hub, k.feed = NewHub(HubConfig{
 		Name:       config.Name,
 		Namespaces: config.Namespaces,
-		Indexers:   k.prepare.guard(config.Indexers),
+		Indexers:   config.Indexers,
+		Logger:     config.Logger,
 		Compare:    resourceversion.CompareResourceVersion,
 		pack:       k.prepare.strings.pack,
 	})
@@ -112,9 +111,7 @@ func (k *Kubernetes) work(ctx context.Context) {
 			}
 		})
 	}
-	if k.config.Resync > 0 {
-		wg.Go(func() { k.resync(ctx) })
-	}
+	wg.Go(func() { k.feed.Resync(ctx, k.config.Resync) })
 }
 
 // namespaces returns the namespaces to list; "" is all.
@@ -123,20 +120,6 @@ func (k *Kubernetes) namespaces() []string {
 		return []string{""}
 	}
 	return k.config.Namespaces
-}
-
-func (k *Kubernetes) resync(ctx context.Context) {
-	for {
-		jitter := 0.9 + 0.2*rand.Float64()
-		timer := time.NewTimer(time.Duration(float64(k.config.Resync) * jitter))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
-			k.feed.AnnounceAll()
-		}
-	}
 }
 
 // unusable logs unusable input, once for each sort.

@@ -2,7 +2,6 @@ package informer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/giantswarm/micrologger"
@@ -124,21 +123,4 @@ func (p *preparation) setKind(obj runtime.Object) {
 	if kind.GroupVersionKind() != p.gvk {
 		kind.SetGroupVersionKind(p.gvk)
 	}
-}
-
-// guard returns index functions that do not panic.
-func (p *preparation) guard(indexers map[string]IndexFunc) map[string]IndexFunc {
-	guarded := make(map[string]IndexFunc, len(indexers))
-	for name, values := range indexers {
-		guarded[name] = func(obj any) (result []string) {
-			defer func() {
-				if r := recover(); r != nil {
-					p.logger.Errorf(context.Background(), errors.New(panics.Describe(r)), "index %s panicked", name)
-					result = nil
-				}
-			}()
-			return values(obj)
-		}
-	}
-	return guarded
 }

@@ -95,20 +95,3 @@ func guardFilter(filter func(string) bool, logger micrologger.Logger) func(strin
 		return filter(key)
 	}
 }
-
-// guard returns the indexers such that a panic is logged.
-func guard(indexers map[string]informer.IndexFunc, logger micrologger.Logger) map[string]informer.IndexFunc {
-	guarded := make(map[string]informer.IndexFunc, len(indexers))
-	for name, values := range indexers {
-		guarded[name] = func(obj any) (result []string) {
-			defer func() {
-				if r := recover(); r != nil {
-					logger.Log("level", "error", "message", "index panicked", "index", name, "panic", panics.Describe(r))
-					result = nil
-				}
-			}()
-			return values(obj)
-		}
-	}
-	return guarded
-}

@@ -6,11 +6,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-const (
-	metricsNamespace = "operatorkit"
-	metricsSubsystem = "natsinformer"
-)
-
 // counts has the values of a source's metrics.
 type counts struct {
 	undecodable atomic.Int64
@@ -23,11 +18,11 @@ func (c *counts) register(registerer prometheus.Registerer, source string) error
 	}
 	labels := prometheus.Labels{"source": source}
 	undecodable := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: "undecodable_entries", ConstLabels: labels,
+		Name: "operatorkit_natsinformer_undecodable_entries", ConstLabels: labels,
 		Help: "Entries whose value can't be decoded.",
 	}, func() float64 { return float64(c.undecodable.Load()) })
 	listings := prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: "listings_total", ConstLabels: labels,
+		Name: "operatorkit_natsinformer_listings_total", ConstLabels: labels,
 		Help: "Complete listings of the bucket. More than one in the Relist interval tells of lost connections or watches.",
 	}, func() float64 { return float64(c.listings.Load()) })
 	if err := registerer.Register(undecodable); err != nil {

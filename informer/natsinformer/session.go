@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/operatorkit/operatorkit/internal/jitter"
 )
 
 var (
@@ -93,7 +95,7 @@ func (s *session[T]) follow(ctx context.Context, wg *sync.WaitGroup, listed func
 
 	ticker := time.NewTicker(s.source.config.ProbeInterval)
 	defer ticker.Stop()
-	relist := time.NewTimer(jitter(s.source.config.Relist))
+	relist := time.NewTimer(jitter.Of(s.source.config.Relist))
 	defer relist.Stop()
 	looks := make(chan *look, 1)
 	asking := false

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/jitter"
 )
 
 const (
@@ -51,9 +51,9 @@ func NewSource[T Entity](config SourceConfig[T]) (*Source[T], error) {
 	}
 	s.Hub, s.feed = informer.NewHub(informer.HubConfig{
 		Name:     config.Name,
-		Indexers: guard(config.Indexers, config.Logger),
-		Copy:     func(obj any) (any, error) { return s.read(obj.(T)) },
-		Compare:  resourceversion.CompareResourceVersion, Compacted: true,
+		Indexers: config.Indexers, Logger: config.Logger,
+		Copy:    func(obj any) (any, error) { return s.read(obj.(T)) },
+		Compare: resourceversion.CompareResourceVersion, Compacted: true,
 		Last: func(stored any, end string) any {
 			_, marker := parseVersion(end)
 			return s.mirror.last(stored.(T), marker)
@@ -195,9 +195,7 @@ func (s *Source[T]) work(ctx context.Context) {
 	defer wg.Wait()
 	defer s.bucket.follow(s.mirror)()
 	s.warnOfEnd(s.bucket.config.JetStream.Conn())
-	if s.config.Resync > 0 {
-		wg.Go(func() { s.resync(ctx) })
-	}
+	wg.Go(func() { s.feed.Resync(ctx, s.config.Resync) })
 	out, pause := false, minPause
 	for {
 		session := &session[T]{source: s}
@@ -232,28 +230,11 @@ func (s *Source[T]) pause(ctx context.Context, d time.Duration, err error) {
 	if errors.Is(err, errDisconnected) && conn.IsConnected() {
 		return
 	}
-	timer := time.NewTimer(jitter(d))
+	timer := time.NewTimer(jitter.Of(d))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-back:
 	case <-timer.C:
 	}
-}
-
-func (s *Source[T]) resync(ctx context.Context) {
-	for {
-		timer := time.NewTimer(jitter(s.config.Resync))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
-			s.feed.AnnounceAll()
-		}
-	}
-}
-
-func jitter(d time.Duration) time.Duration {
-	return time.Duration((0.9 + 0.2*rand.Float64()) * float64(d))
 }

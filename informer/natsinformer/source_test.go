@@ -348,8 +348,8 @@ func TestAnIndexThatPanicsDoesNotFileTheEntity(t *testing.T) {
 	b.awaitStored("x a", "y")
 	found, err := b.source.EntitiesByIndex("host", "a")
 	b.must(err)
-	if len(found) != 1 || b.log.count("index panicked") != 1 {
-		t.Errorf("found %d entities, logged %d panics; want 1 and 1", len(found), b.log.count("index panicked"))
+	if len(found) != 1 || b.log.count("index host panicked") != 1 {
+		t.Errorf("found %d entities, logged %d panics; want 1 and 1", len(found), b.log.count("index host panicked"))
 	}
 }
 

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/jitter"
 	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
@@ -67,8 +67,7 @@ func (s *Source[T]) poll(ctx context.Context) {
 		}
 		failing = err != nil
 
-		jitter := 0.9 + 0.2*rand.Float64()
-		timer := time.NewTimer(time.Duration(float64(s.config.Interval) * jitter))
+		timer := time.NewTimer(jitter.Of(s.config.Interval))
 		select {
 		case <-ctx.Done():
 			timer.Stop()

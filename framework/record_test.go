@@ -164,7 +164,7 @@ func TestRecordTellsWhy(t *testing.T) {
 		time.Sleep(3 * time.Minute)
 		byResource := framework.Trigger{Cause: framework.CauseRequeue, Resource: "r"}
 		expect("a resource that asked for it", 1, byResource)
-		if want := "requeue asked for by r"; byResource.String() != want {
+		if want := "requeue by r"; byResource.String() != want {
 			t.Errorf("it says %q, want %q", byResource, want)
 		}
 

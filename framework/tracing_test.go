@@ -111,8 +111,8 @@ func TestSpansTellOfAReconciliationAndItsSteps(t *testing.T) {
 			"    pages apply_delete_change",
 			"  last ensure_created Error: can't log in with (sensitive)",
 		}
-		want := append([]string{fmt.Sprintf(about, 1, `["change told by objects (added)"]`, 1, 0)}, steps...)
-		want = append(want, fmt.Sprintf(about, 2, `["change told by objects (updated)"]`, 1, 4))
+		want := append([]string{fmt.Sprintf(about, 1, `["change from objects (added)"]`, 1, 0)}, steps...)
+		want = append(want, fmt.Sprintf(about, 2, `["change from objects (updated)"]`, 1, 4))
 		want = append(want, steps...)
 		if diff := cmp.Diff(want, outline(exporter.GetSpans())); diff != "" {
 			t.Errorf("spans (-want +got):\n%s", diff)
@@ -153,7 +153,7 @@ func TestASpanIsLinkedToTheReconciliationThatHasCausedIt(t *testing.T) {
 				got = append(got, fmt.Sprintf("look %d by look %d: %s", i+1, to+1, l.Attributes[0].Value.String()))
 			}
 		}
-		if diff := cmp.Diff([]string{"look 2 by look 1: retry", "look 4 by look 2: requeue asked for by r"}, got); diff != "" || len(spans) != 5 {
+		if diff := cmp.Diff([]string{"look 2 by look 1: retry", "look 4 by look 2: requeue by r"}, got); diff != "" || len(spans) != 5 {
 			t.Errorf("links of %d spans (-want +got):\n%s", len(spans), diff)
 		}
 	})
@@ -277,7 +277,7 @@ func TestASpanIsAPartOfThatOfWhoDrivesTheFrameworkAndNotOfTheOneItIsRunIn(t *tes
 		main.End()
 		want := []string{
 			"main",
-			`update test kind=ConfigMap namespace=default name=a loop=1 triggers=["change told by objects (added)"] trigger_count=1 queue_wait_seconds=0 result=success`,
+			`update test kind=ConfigMap namespace=default name=a loop=1 triggers=["change from objects (added)"] trigger_count=1 queue_wait_seconds=0 result=success`,
 			"  r ensure_created",
 			"    update driven kind=ConfigMap namespace=default name=b loop=1 result=success",
 			"      page ensure_created",

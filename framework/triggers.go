@@ -47,10 +47,10 @@ type Trigger struct {
 func (t Trigger) String() string {
 	text := string(t.Cause)
 	if t.Resource != "" {
-		text += " asked for by " + t.Resource
+		text += " by " + t.Resource
 	}
 	if t.Source != "" {
-		text += " told by " + t.Source
+		text += " from " + t.Source
 	}
 	if t.Name != "" {
 		text += " of " + strings.TrimPrefix(t.Namespace+"/"+t.Name, "/")

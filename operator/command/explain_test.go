@@ -112,7 +112,7 @@ func TestExplainTellsWhatTheOperatorDidForAnObjectAndWhy(t *testing.T) {
 		`(?m)^Plot ` + namespace + `/one \(framework signs\): fine$`,
 		`(?m)^\d\d:\d\d:\d\d  update: success in [0-9.]+m?s$`,
 		`(?m)^  trace: [0-9a-f]{32}$`,
-		`(?m)^  because of: change told by plots.command.test.operatorkit.io as unstructured \((added|updated)\)$`,
+		`(?m)^  because of: change from plots.command.test.operatorkit.io as unstructured \((added|updated)\)$`,
 		`(?ms)^  signs \([0-9.]+m?s\)\n    \+ ConfigMap ` + namespace + `/one-sign\n.*^    ~ ConfigMap ` + namespace + `/one-sign$`,
 	} {
 		if !regexp.MustCompile(want).MatchString(text) {

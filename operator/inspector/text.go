@@ -149,11 +149,14 @@ func reason(t framework.Trigger) string {
 	case framework.CauseResync:
 		return "resync of " + t.Source
 	case framework.CauseRetry:
-		return "another try"
+		return "a retry"
 	case framework.CauseRequeue:
-		return "a look that was asked for"
+		if t.Resource != "" {
+			return "a requeue by " + t.Resource
+		}
+		return "a requeue"
 	case framework.CauseEnqueue:
-		return "the operator asked for it"
+		return "enqueued by the operator"
 	}
 	return string(t.Cause)
 }

@@ -254,6 +254,24 @@ func TestASlotWhoseLeaseWasDeletedIsNobodysForAWhile(t *testing.T) {
 	}
 }
 
+func TestAReplicaClaimsNothingMoreBeforeItHasWhatItClaimed(t *testing.T) {
+	r := &slots.Ring{Replicas: map[string]slots.Replica{"a": {Able: true}, "b": {Able: true}}}
+	for i := range r.Slots {
+		r.Slots[i] = slots.Slot{Holder: "a"}
+	}
+	if got := len(r.Writes("b", slots.Set{}, nil)); got != slots.Count/2 {
+		t.Errorf("it claims %d slots, want half of them", got)
+	}
+	r.Slots[7].Next = "b"
+	if got := r.Writes("b", slots.Set{}, nil); len(got) > 0 {
+		t.Errorf("it writes %v while it lists the objects of slot 7", got)
+	}
+	delete(r.Replicas, "a")
+	if got := len(r.Writes("b", slots.Set{}, nil)); got != slots.Count {
+		t.Errorf("it takes %d slots of a replica that is gone, want all", got)
+	}
+}
+
 func TestSetsAreWrittenAndRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s, got slots.Set

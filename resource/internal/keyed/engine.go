@@ -30,15 +30,14 @@ type Backend[K Key, C any] interface {
 	// done, as while it is being deleted. Awaited reports whether the deletion of the primary waits
 	// until the thing is gone.
 	Deletion(have Item[K, C]) (deletion Item[K, C], awaited bool)
-	// Apply makes a change, and returns what was done for the log, such as "created an entry". It
-	// is empty if nothing was.
+	// Apply makes a change, and returns what was done for the log, such as "created an entry".
 	Apply(ctx context.Context, change Item[K, C]) (done string, err error)
 }
 
 // ErrStale says that a thing is not what the engine has found it to be.
 var ErrStale = errors.New("it has changed meanwhile")
 
-// comparisons is how often a thing which others are writing is compared in one reconciliation.
+// comparisons is the maximum number of comparisons of a thing in one reconciliation.
 const comparisons = 4
 
 // Vanishing is when the primary is reconciled again while one of its things is being deleted:

@@ -23,6 +23,8 @@ func (r *things[O, T]) Apply(ctx context.Context, it item[T]) (done string, err 
 		return "", fmt.Errorf("%s %s: %w", it.Change.Action, it.Key, err)
 	}
 	if r.journal != nil && it.Change.Action == plan.Delete && !r.config.WaitForDeletion {
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		r.journal.stale = append(r.journal.stale, it.Key.Name)
 	}
 	return done, nil

@@ -70,6 +70,11 @@ type Config[O, T any] struct {
 	Keep func(current, desired T) T
 	// Equal tells whether a thing is as it should be. Default: when none of its fields differs, as JSON would show them.
 	Equal func(current, desired T) bool
+	// Order returns the rank of a thing. Within the creations and within the updates, a thing of a higher rank is put after those of
+	// lower ranks, and not if one of those failed. It is deleted before them. Default: all have the same rank.
+	Order func(thing T) int
+	// Concurrency is how many things of one rank are put or deleted at the same time. Default: 1.
+	Concurrency int
 	// WaitForDeletion is for systems in which a deletion takes its time after Delete has returned: the finalizer of a primary that is
 	// being deleted is kept, and so are keys in the journal, until the things are not found any more. Delete is called again until
 	// then, every two seconds. Default: false, a thing is gone when Delete returns.
@@ -131,6 +136,7 @@ func (c Config[O, T]) validate() error {
 	wrong.If(c.Current == nil && (c.Get == nil || c.Journal == nil), "Current must not be nil without Get and Journal: nothing would be found again")
 	wrong.If(c.Journal != nil && c.Get == nil, "Get must not be nil with Journal: what it names has to be found")
 	wrong.If(c.Adopt && c.Mark == nil && c.Get == nil, "Adopt must not be true without Mark or Get: nothing tells then what belongs to nobody")
+	wrong.If(c.Concurrency < 0, "Concurrency must not be negative, and is %d", c.Concurrency)
 	wrong.If(c.Poll < 0, "Poll must not be negative, and is %s", c.Poll)
 	wrong.If(c.Journal != nil && !keyed.Implements[O, client.Object](),
 		"Journal must be nil for a %s, which is no client.Object: it has no annotations", reflect.TypeFor[O]())

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"strconv"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -91,6 +92,37 @@ func TestThePlanIsWhatIsDoneThen(t *testing.T) {
 			if left.Owner == "v1/o/f/records/default/home" || left.Owner == "v1/o/f/before/default/home" {
 				rt.Errorf("%s is left", left.Host)
 			}
+		}
+	})
+}
+
+// Whatever ranks things have and however many are put at once, one of a lower rank is put before one of a higher.
+func TestThingsOfALowerRankArePutFirst(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		z := newZone()
+		ranks := rapid.SliceOfN(rapid.IntRange(-2, 2), 0, 8).Draw(rt, "ranks")
+		var put []int
+		r := newResource(t, z, &bytes.Buffer{}, func(c *config) {
+			c.Concurrency = rapid.IntRange(1, 4).Draw(rt, "concurrency")
+			c.Order = func(r record) int { return r.Rank }
+			c.Desired = func(ctx context.Context, _ primary) (records []record, err error) {
+				for i, rank := range ranks {
+					records = append(records, record{Host: strconv.Itoa(i), Rank: rank, Owner: keyedresource.Mark(ctx)})
+				}
+				return records, nil
+			}
+			c.Put = func(_ context.Context, _ primary, r record) error {
+				z.mu.Lock()
+				defer z.mu.Unlock()
+				put = append(put, r.Rank)
+				return nil
+			}
+		})
+		if err := update(t.Context(), newPrimary("home"), r); err != nil {
+			rt.Fatal(err)
+		}
+		if len(put) != len(ranks) || !slices.IsSorted(put) {
+			rt.Errorf("of %v, put in the order %v", ranks, put)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"sync"
 
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/framework"
@@ -29,6 +30,7 @@ func newResource[O, T any](config Config[O, T]) *resource[O, T] {
 			Adopt: config.Adopt, Logger: config.Logger,
 			Alone: func(err error) bool { return !errors.As(err, new(net.Error)) },
 		},
+		Rank: config.Order, Concurrency: config.Concurrency,
 		For: r.backend,
 	}
 	return r
@@ -118,7 +120,8 @@ type things[O, T any] struct {
 	// them.
 	marks []identity.Mark
 	texts []string
-	// journal is that of the primary; nil without one.
+	// journal is that of the primary; nil without one. Deletions at the same time change it under mu.
+	mu      sync.Mutex
 	journal *journal
 }
 

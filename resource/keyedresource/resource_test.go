@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -197,6 +199,65 @@ func TestNothingMoreIsAskedOfWhoDoesNotAnswer(t *testing.T) {
 	}
 }
 
+func TestThingsArePutByRankAndDeletedTheOtherWayRound(t *testing.T) {
+	z := newZone()
+	ranks := map[string]int{"a": 2, "b": 1, "c": 1}
+	r := newResource(t, z, &bytes.Buffer{}, func(c *config) {
+		c.Order = func(r record) int { return ranks[r.Host] }
+	})
+	ctx, p := as(t, "o", "f"), newPrimary("home", "a", "", "b", "", "c", "")
+	z.refuse["b"] = errors.New("later")
+	if err := update(ctx, p, r); err == nil {
+		t.Error("no error")
+	}
+	if got := z.written(); got != "put b, put c" {
+		t.Errorf("while one of a lower rank fails: %s", got)
+	}
+	delete(z.refuse, "b")
+	if err := update(ctx, p, r); err != nil {
+		t.Error(err)
+	}
+	if got := z.written(); got != "put b, put a" {
+		t.Errorf("in order: %s", got)
+	}
+	if err := framework.ProcessDelete(ctx, p, plain([]*resource{r})); err != nil {
+		t.Error(err)
+	}
+	if got := z.written(); got != "delete a, delete c, delete b" {
+		t.Errorf("deletion: %s", got)
+	}
+}
+
+func TestAsManyThingsArePutAtOnceAsConcurrencySays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		z := newZone()
+		var now, most atomic.Int32
+		r := newResource(t, z, &bytes.Buffer{}, func(c *config) {
+			c.Concurrency = 3
+			put := c.Put
+			c.Put = func(ctx context.Context, p primary, r record) error {
+				if n := now.Add(1); n > most.Load() {
+					most.Store(n)
+				}
+				time.Sleep(time.Second)
+				defer now.Add(-1)
+				return put(ctx, p, r)
+			}
+		})
+		p := newPrimary("home")
+		for i := range 7 {
+			p.Data[fmt.Sprint(i)] = ""
+		}
+		start := time.Now()
+		if err := update(as(t, "o", "f"), p, r); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); most.Load() != 3 || took != 3*time.Second {
+			t.Errorf("%d at once, in %s", most.Load(), took)
+		}
+	})
+}
+
 func TestR14SensitiveValuesAreNowhere(t *testing.T) {
 	const old, now = "old-secret-token", "new-secret-token"
 	z, log := newZone(record{Host: "b", Token: old, Owner: "v1/o/f/records/default/home"}), &bytes.Buffer{}
@@ -308,10 +369,10 @@ func TestASystemStandsForGetPutAndDelete(t *testing.T) {
 }
 
 func TestNewNamesEveryFaultyField(t *testing.T) {
-	_, err := keyedresource.New(keyedresource.Config[struct{}, record]{Poll: -1, Adopt: true})
+	_, err := keyedresource.New(keyedresource.Config[struct{}, record]{Concurrency: -1, Poll: -1, Adopt: true})
 	want := "invalid config: keyedresource.Config: Name must not be empty; Logger must not be nil; Desired must not be nil; Key must not be nil; " +
 		"Put must not be nil; Delete must not be nil; Current must not be nil without Get and Journal: nothing would be found again; " +
-		"Adopt must not be true without Mark or Get: nothing tells then what belongs to nobody; " +
+		"Adopt must not be true without Mark or Get: nothing tells then what belongs to nobody; Concurrency must not be negative, and is -1; " +
 		"Poll must not be negative, and is -1ns; OwnerKey must not be nil for a struct {}, which has no metadata"
 	if !framework.IsInvalidConfig(err) || err.Error() != want {
 		t.Error(cmp.Diff(want, fmt.Sprint(err)))

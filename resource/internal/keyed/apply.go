@@ -2,9 +2,12 @@ package keyed
 
 import (
 	"context"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/giantswarm/micrologger"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
@@ -25,23 +28,71 @@ func (e *Engine[O, K, C]) ApplyDeleteChange(ctx context.Context, obj O, change S
 	return e.apply(ctx, obj, change)
 }
 
-// apply makes the changes, each also if another one fails.
+// apply makes the changes, each also if another one of its rank fails.
 func (e *Engine[O, K, C]) apply(ctx context.Context, obj O, change State[K, C]) error {
 	ctx, b, err := e.backend(ctx, obj, change.Note)
 	if err != nil {
 		return err
 	}
 	faults := e.faults()
-	for _, it := range change.Items {
+	for items := change.Items; len(items) > 0; {
+		n := e.sameRank(items)
+		if e.applyRank(ctx, b, items[:n], faults) || e.Rank != nil && len(faults.errs) > 0 {
+			break
+		}
+		items = items[n:]
+	}
+	return faults.err()
+}
+
+// sameRank returns how many of the first things have the same rank.
+func (e *Engine[O, K, C]) sameRank(items []Item[K, C]) int {
+	if e.Rank != nil {
+		first := e.Rank(items[0].Thing)
+		if n := slices.IndexFunc(items, func(it Item[K, C]) bool { return e.Rank(it.Thing) != first }); n > 0 {
+			return n
+		}
+	}
+	return len(items)
+}
+
+// applyRank makes changes of things of one rank. Stop is true when others would fail as well.
+func (e *Engine[O, K, C]) applyRank(
+	ctx context.Context, b Backend[K, C], items []Item[K, C], faults *faults,
+) (stop bool) {
+	var mu sync.Mutex // guards stop and faults
+	one := func(it Item[K, C]) {
 		done, err := b.Apply(ctx, it)
 		if err == nil {
 			logWrite(ctx, e.Config.Logger, done, it)
 		}
-		if faults.add(ctx, err) {
-			break
+		mu.Lock()
+		defer mu.Unlock()
+		stop = faults.add(ctx, err) || stop
+	}
+	stopped := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return stop
+	}
+	var running errgroup.Group
+	running.SetLimit(max(1, e.Concurrency))
+	for _, it := range items {
+		switch {
+		case stopped():
+		case e.Concurrency > 1:
+			running.Go(func() error {
+				if !stopped() {
+					one(it)
+				}
+				return nil
+			})
+		default:
+			one(it)
 		}
 	}
-	return faults.err()
+	_ = running.Wait() // The errors are among the faults.
+	return stop
 }
 
 // logWrite logs which thing was written. Of an update it logs which fields have changed, without

@@ -1,6 +1,7 @@
 package keyed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,6 +64,12 @@ type Config struct {
 // adopts and applies.
 type Engine[O any, K Key, C any] struct {
 	Config Config
+	// Rank, if set, is the rank of a thing. Things of a higher one are written after those of a lower
+	// one, and not if one of those failed; they are deleted before them.
+	Rank func(thing C) int
+	// Concurrency is how many things of one rank are written at the same time, at least one. With
+	// several, Backend.Apply must be safe for that, and must not panic.
+	Concurrency int
 	// For returns the backend for one primary. Its things carry one of the marks: the first one, or
 	// those of former names. The note is that of the current state, nil before that was read.
 	For func(ctx context.Context, obj O, marks []identity.Mark, note any) (context.Context, Backend[K, C], error)
@@ -102,6 +109,7 @@ func (e *Engine[O, K, C]) GetCurrentState(ctx context.Context, obj O) (State[K, 
 			state.others[it.Key] = it
 		}
 	}
+	e.sort(state.Items)
 	return state, nil
 }
 
@@ -135,5 +143,13 @@ func (e *Engine[O, K, C]) GetDesiredState(ctx context.Context, obj O) (State[K, 
 		s.Items = append(s.Items, it)
 	}
 	s.Items = slices.DeleteFunc(s.Items, func(it Item[K, C]) bool { return count[it.Key.String()] > 1 })
+	e.sort(s.Items)
 	return s, nil
+}
+
+// sort puts things in the order of their ranks.
+func (e *Engine[O, K, C]) sort(items []Item[K, C]) {
+	if e.Rank != nil {
+		slices.SortStableFunc(items, func(a, b Item[K, C]) int { return cmp.Compare(e.Rank(a.Thing), e.Rank(b.Thing)) })
+	}
 }

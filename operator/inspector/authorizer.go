@@ -40,7 +40,8 @@ var (
 type Authorizer interface {
 	// Authorize returns nil if the sender of the request may do what the verb says at its path:
 	// "get" is to look, and "plan" is to have a plan made, which writes nothing but makes the
-	// operator read. Errors other than ErrUnauthenticated and ErrForbidden mean that it is not known.
+	// operator read. Errors other than ErrUnauthenticated and ErrForbidden mean that it is not
+	// known.
 	Authorize(r *http.Request, verb string) error
 }
 

@@ -49,7 +49,8 @@
 //	GET overview                                 Overview: frameworks, sources, resources, samples, failing objects
 //	GET objects?kind=&namespace=&name=           ObjectList: objects by exact name; kind is the kind of the objects or the
 //	                                             name of the framework or its first part, in any case: site, sites
-//	           &framework=&state=&q=             also by framework, state (such as failing), and words found in names and errors, 32 at most
+//	           &framework=&state=&q=             also by framework, state (such as failing), and
+//	                                             words found in names and errors, 32 at most
 //	           &limit=&offset=                   50 at a time by default, 1000 at most
 //	GET object?framework=&namespace=&name=       Object: its last reconciliations, the newest first
 //	GET graphs?framework=&namespace=&name=       GraphList: what the operator draws of the object (Inspector.Draw)

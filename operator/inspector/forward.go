@@ -125,8 +125,8 @@ func (i *Inspector) forward(w http.ResponseWriter, r *http.Request, ring Ring, o
 	return unreached
 }
 
-// reach returns the address of the page of another replica, and a transport that reaches nothing else
-// that may be there. Its connections are not kept.
+// reach returns the address of the page of another replica, and a transport that reaches nothing
+// else that may be there. Its connections are not kept.
 func reach(ring Ring, replica string) (*url.URL, *http.Transport, error) {
 	page, err := ring.Page(replica)
 	if err != nil {
@@ -136,7 +136,8 @@ func reach(ring Ring, replica string) (*url.URL, *http.Transport, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &http.Transport{DisableKeepAlives: true, TLSHandshakeTimeout: reachTimeout, DialContext: (&net.Dialer{Timeout: reachTimeout}).DialContext}
+	dialer := net.Dialer{Timeout: reachTimeout}
+	t := &http.Transport{DisableKeepAlives: true, TLSHandshakeTimeout: reachTimeout, DialContext: dialer.DialContext}
 	t.TLSClientConfig = &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		// The certificate is known, which is more than that somebody vouches for its name.

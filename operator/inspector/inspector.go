@@ -45,8 +45,8 @@ func New(config Config) (*Inspector, error) {
 	i := &Inspector{
 		config: config, memory: newMemory(config), byName: map[string]*statistics{},
 		drawers: map[*framework.Framework]DrawFunc{}, stopping: make(chan struct{}),
-		searching: make(chan struct{}, 1), plans: make(chan struct{}, maxPlans), streams: make(chan struct{}, maxStreams),
-		graphs: make(chan struct{}, maxGraphs),
+		searching: make(chan struct{}, 1), plans: make(chan struct{}, maxPlans),
+		streams: make(chan struct{}, maxStreams), graphs: make(chan struct{}, maxGraphs),
 	}
 	if config.CertFile != "" {
 		i.certificate = &certificate{certFile: config.CertFile, keyFile: config.KeyFile, failed: func(err error) {

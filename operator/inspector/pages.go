@@ -117,7 +117,9 @@ func (i *Inspector) objectsPage(w http.ResponseWriter, r *http.Request) {
 	if c.To < c.Total {
 		c.Next = atOffset(r.Form, q.offset+q.limit)
 	}
-	i.show(w, http.StatusOK, "objects", page{Title: "Objects", Tab: "objects", Events: Path + "events", Words: r.Form.Get("q"), Content: c})
+	i.show(w, http.StatusOK, "objects", page{
+		Title: "Objects", Tab: "objects", Events: Path + "events", Words: r.Form.Get("q"), Content: c,
+	})
 }
 
 func atOffset(values url.Values, offset int) string {

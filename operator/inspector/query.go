@@ -41,7 +41,8 @@ type wanted struct {
 	of string
 }
 
-// queryOf reads what is asked for. Another replica may ask for more at once. The error is a refusal.
+// queryOf reads what is asked for. Another replica may ask for more at once. The error is a
+// refusal.
 func queryOf(r *http.Request) (query, error) {
 	values, most := r.Form, maxLimit
 	if r.Header.Get(forwardedHeader) != "" {

@@ -87,7 +87,8 @@ func (i *Inspector) listOfAll(r *http.Request, q query) (ObjectList, error) {
 		q.of, q.has = ring.This(), func(key informer.Key) bool { return ring.Owner(key) == ring.This() }
 		return i.list(r.Context(), q)
 	case q.offset+q.limit > maxMerged:
-		return ObjectList{}, badRequest("too many objects: of objects that replicas share, the first %d are listed: search for less", maxMerged)
+		return ObjectList{}, badRequest(
+			"too many objects: of objects that replicas share, the first %d are listed: search for less", maxMerged)
 	}
 	wanted := r.URL.Query()
 	wanted.Set("offset", "0")

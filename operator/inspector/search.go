@@ -265,7 +265,9 @@ func (i *Inspector) find(ctx context.Context, id objectID) (Object, error) {
 	entries := i.memory.show(h)
 	o.Object = entries[len(entries)-1].object
 	for _, e := range slices.Backward(entries) {
-		o.Reconciliations = append(o.Reconciliations, Reconciliation{Record: e.record, Repeats: e.repeats, RepeatedSince: e.first})
+		o.Reconciliations = append(o.Reconciliations, Reconciliation{
+			Record: e.record, Repeats: e.repeats, RepeatedSince: e.first,
+		})
 	}
 	return o, nil
 }

@@ -38,7 +38,7 @@ var functions = template.FuncMap{
 	"counts":      countsOf,
 	"timeline":    timelineOf,
 	"charts":      chartsOf,
-	"mark":        func(s State) string { return marks[s] },
+	"mark":        func(state any) string { return marks[State(fmt.Sprint(state))] },
 	"stateOf":     stateOf,
 	"name":        func(s ObjectSummary) string { return fullName(s.Namespace, s.Name) },
 	"title":       func(s State) string { return strings.ToUpper(string(s[:1])) + string(s[1:]) },

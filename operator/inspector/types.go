@@ -81,7 +81,8 @@ const (
 	fine State = "fine"
 	// failing is an object whose last reconciliation failed.
 	failing State = "failing"
-	// waiting is an object whose deletion is not finished, or whose reconciliation a resource cancelled.
+	// waiting is an object whose deletion is not finished, or whose reconciliation a resource
+	// cancelled.
 	waiting State = "waiting"
 	// planned is an object that is only planned for.
 	planned State = "planned"

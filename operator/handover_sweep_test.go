@@ -55,7 +55,6 @@ func (s *shift) now(namespace string) []string {
 
 // start implements operatortest.Scenario.Start.
 func (s *shift) start(ctx context.Context, config *rest.Config, namespace string) error {
-	life := s.lives.Add(1)
 	type replica struct {
 		end   context.CancelFunc
 		ended chan error
@@ -67,15 +66,24 @@ func (s *shift) start(ctx context.Context, config *rest.Config, namespace string
 		failed = append(failed, <-running[name].ended)
 		delete(running, name)
 	}
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && errors.Join(failed...) == nil {
 		now := s.now(namespace)
 		for _, name := range now {
-			if _, runs := running[name]; runs {
+			if r, runs := running[name]; runs {
+				select {
+				case err := <-r.ended:
+					r.end()
+					delete(running, name)
+					if !errors.Is(err, operator.ErrLeaseLost) { // A Pod that loses its Lease is restarted.
+						failed = append(failed, err)
+					}
+				default:
+				}
 				continue
 			}
 			working, end := context.WithCancel(ctx)
 			r := replica{end, make(chan error, 1)}
-			go func() { r.ended <- runSharing(working, config, namespace, fmt.Sprintf("%s-%d", name, life)) }()
+			go func() { r.ended <- runSharing(working, config, namespace, fmt.Sprintf("%s-%d", name, s.lives.Add(1))) }()
 			running[name] = r
 		}
 		for _, name := range slices.Sorted(maps.Keys(running)) {

@@ -60,45 +60,41 @@
 //
 //	where is                               see
 //
-//	a conflict handled                     isConflict and decide in ending.go, schedule there
-//	                                       (backoff), and failures.note in failures.go (counts
-//	                                       consecutive ones). failureReports.ended in reporter.go
-//	                                       logs it from the fifth on (lasting in ending.go).
-//	                                       asConflict in driven.go makes one for callers with
-//	                                       their own queue
-//	the finalizer added                    ensureFinalizer in deletion.go, called by update in
-//	                                       reconcile.go
-//	the finalizer removed                  removeFinalizers in deletion.go. removeOwnFinalizers
-//	                                       there calls it for finishDeletion (processed),
-//	                                       reconcileMissing (not selected), and update in
-//	                                       reconcile.go (just added, but the newer object has no
-//	                                       resource set); ensureFinalizer calls it for former
-//	                                       names
-//	an own write recognised                result.caused in informer/ownwrites.go, called by
-//	                                       Event.Wake there, when the write is answered (Write.end),
-//	                                       and that by enqueue in framework.go. Its callers there
-//	                                       say for which events own writes count
-//	a key requeued                         schedule in ending.go
-//	the reason of a requeue made           byRequest in triggers.go, for schedule in ending.go, and
-//	                                       Enqueue and EnqueueAfter in framework.go; byEvent, for
-//	                                       enqueue there; byTakeover, for takeover.go
-//	the reason of a requeue shown          recorder.ended in recording.go puts it into a Record,
-//	                                       which reason in operator/inspector/text.go (page) and
-//	                                       triggers in operator/command/explanation.go show;
-//	                                       traced in tracing.go
-//	a change held                          gate in gate.go, called by ensure in crud.go and in
-//	                                       process.go, which leave the held parts out. Policies
-//	                                       that hold: signalPolicy (signals that forbid updates or
-//	                                       deletions), requiredPolicy (Framework.Require) and
-//	                                       livePolicy, all there
-//	a change denied                        the same gate. Policies that deny: approval in
-//	                                       planapply.go (differs from the plan), and the fence of
-//	                                       package operator (lease lost)
+//	a conflict handled                     conclude → decide → isConflict (by consistsOf in
+//	                                       errortree.go), and conclude → schedule (backoff), in
+//	                                       ending.go. failures.note in failures.go remembers how
+//	                                       many in a row; failureReports.ended in reporter.go logs
+//	                                       from the fifth on (lasting in ending.go). asConflict in
+//	                                       driven.go makes one for callers with their own queue
+//	the finalizer added                    update in reconcile.go → ensureFinalizer in deletion.go
+//	the finalizer removed                  finishDeletion (processed), reconcileMissing (not
+//	                                       selected), and update in reconcile.go (just added, but
+//	                                       the newer object has no resource set) →
+//	                                       removeOwnFinalizers → removeFinalizers in deletion.go;
+//	                                       ensureFinalizer (former names) → removeFinalizers
+//	an own write recognised                handlePrimary and handleWatched → enqueue in framework.go
+//	                                       → Event.Wake → result.caused in informer/ownwrites.go,
+//	                                       at once or, if the write is not answered yet, from
+//	                                       Write.end. Author.KeepOwn there makes it count
+//	a key requeued                         conclude → schedule in ending.go
+//	why a key is queued                    byRequest in triggers.go, from schedule, Enqueue and
+//	                                       EnqueueAfter (runResource in process.go notes which
+//	                                       resource asked); byEvent, from enqueue; byTakeover
+//	why a key was queued, shown            recorder.ended in recording.go puts the triggers into a
+//	                                       Record. The page (reason in operator/inspector/text.go),
+//	                                       explain and spans (Trigger.String) show them
+//	a change held                          ensure in crud.go, and in process.go for resources
+//	                                       without patches → gate in gate.go → the policies that
+//	                                       hold: signalPolicy (bySignals), requiredPolicy
+//	                                       (Framework.Require) and livePolicy, all there
+//	a change denied                        the same gate → approval in planapply.go (the plan that
+//	                                       is applied differs), and the fence of package operator
+//	                                       (the lease is lost)
 //	a change dropped                       proceed in process.go (a cancelled resource); after a
 //	                                       Partial error patch in computation.go and apply in
 //	                                       crud.go (deletions); reconcileSubject in reconcile.go
 //	                                       (objects that are only planned)
-//	a live read before a deletion          livePolicy in gate.go, and confirm in live.go
+//	a live read before a deletion          livePolicy in gate.go → confirm in live.go
 //
 // # Promises
 //

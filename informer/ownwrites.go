@@ -80,8 +80,9 @@ func (a *Author) ignoreOwn(wake func()) {
 }
 
 // Wake calls wake unless the event was caused by a write of the key's own reconciliation in the
-// framework. If such a write has no answer yet, Wake decides when it has one. Wake must be called
-// from the handler of the event, and wake must not block.
+// framework that does not keep its own writes ([Author.KeepOwn]). If such a write has no answer yet,
+// Wake decides when it has one. Wake must be called from the handler of the event, and wake must not
+// block.
 func (e Event) Wake(framework any, key Key, wake func()) {
 	for _, w := range e.open {
 		if !w.author.is(framework, key) {

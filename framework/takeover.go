@@ -158,20 +158,18 @@ func (f *Framework) takeOverMore(ctx context.Context) {
 
 // compare finds the keys whose event the source has yet to deliver.
 func (f *Framework) compare(ctx context.Context, has func(key informer.Key) bool) error {
-	switch source := f.source.(type) {
-	case informer.CatchUpper:
-		return source.CatchUp(ctx)
-	case informer.Comparer:
-		behind, err := source.Behind(ctx, has)
-		for key, lag := range behind {
-			f.takeover.behind.Set(key, lag)
-			if f.tombstones.has(key, lag.UID) {
-				f.takeover.behind.Delete(key) // The source has delivered its end meanwhile.
-			}
-		}
-		return err
+	source, ok := f.source.(informer.Comparer)
+	if !ok {
+		return nil
 	}
-	return nil
+	behind, err := source.Behind(ctx, has)
+	for key, lag := range behind {
+		f.takeover.behind.Set(key, lag)
+		if f.tombstones.has(key, lag.UID) {
+			f.takeover.behind.Delete(key) // The source has delivered its end meanwhile.
+		}
+	}
+	return err
 }
 
 // waitsForSource reports whether a key waits for its event.

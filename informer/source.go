@@ -158,12 +158,13 @@ type LiveReader interface {
 	GetLive(ctx context.Context, key Key) (obj any, exists bool, err error)
 }
 
-// Comparer is implemented by a LiveReader that can compare its store with the other side by one
-// list. A framework that assumes objects from another process calls it before it starts.
+// Comparer is implemented by sources that can find out whether they have shown everything. A
+// framework that adopts objects from another process calls it before it starts.
 type Comparer interface {
 	// Behind returns the keys for which the source has not yet shown the state at the time of the
-	// call. It checks only keys that of accepts. Keys that the source shows meanwhile may be among
-	// them.
+	// call. It checks at least the keys that of accepts. Keys that the source shows meanwhile may be
+	// among them. A source that can't tell the keys waits until it has shown everything. The error
+	// says that the other side can't be asked or that ctx has ended. The source must be running.
 	Behind(ctx context.Context, of func(key Key) bool) (map[Key]Lag, error)
 }
 
@@ -176,15 +177,6 @@ type Lag struct {
 	Version string
 	// Gone is true if the object that the source holds no longer exists.
 	Gone bool
-}
-
-// CatchUpper is implemented by sources that can find out, with a request or two, whether they are
-// up to date.
-type CatchUpper interface {
-	// CatchUp returns nil once the source has shown everything that had happened on the other side
-	// when CatchUp was called. It returns an error if the other side can't be asked or ctx has
-	// ended. The source must be running.
-	CatchUp(ctx context.Context) error
 }
 
 // LiveSelector is implemented by a LiveReader that may find an object that its store lacks, because

@@ -16,7 +16,7 @@ import (
 var (
 	_ informer.Source     = (*Source[Entity])(nil)
 	_ informer.LiveReader = (*Source[Entity])(nil)
-	_ informer.CatchUpper = (*Source[Entity])(nil)
+	_ informer.Comparer   = (*Source[Entity])(nil)
 	_ informer.Remover    = (*Source[Entity])(nil)
 )
 

@@ -140,10 +140,10 @@ func (s *Source[T]) SelectsLive(_ context.Context, obj any) (bool, error) {
 	return s.config.Filter(obj.(T).GetName()), nil
 }
 
-// CatchUp implements [informer.CatchUpper]: it reads the last sequence of the bucket, and waits
-// until everything up to it is announced.
-func (s *Source[T]) CatchUp(ctx context.Context) error {
-	return s.mirror.catchUp(ctx, 0)
+// Behind implements [informer.Comparer]: it reads the last sequence of the bucket, and waits until
+// everything up to it is announced. No key is behind then.
+func (s *Source[T]) Behind(ctx context.Context, _ func(informer.Key) bool) (map[informer.Key]informer.Lag, error) {
+	return nil, s.mirror.catchUp(ctx, 0)
 }
 
 // Run implements [informer.Source]. It returns nil when ctx ends. A closed connection never comes

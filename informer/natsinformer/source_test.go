@@ -411,7 +411,8 @@ func TestCatchingUpWaitsUntilWhatHasHappenedIsAnnounced(t *testing.T) {
 	catchUp := func(patience time.Duration) error {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		return b.source.CatchUp(ctx)
+		_, err := b.source.Behind(ctx, nil)
+		return err
 	}
 	b.create("x")
 	b.run()

@@ -26,7 +26,7 @@ type Source[T any] struct {
 var (
 	_ informer.LiveReader   = (*Source[any])(nil)
 	_ informer.LiveSelector = (*Source[any])(nil)
-	_ informer.CatchUpper   = (*Source[any])(nil)
+	_ informer.Comparer     = (*Source[any])(nil)
 )
 
 // New returns a source that does nothing until Run is called. The error names each invalid field
@@ -177,8 +177,10 @@ func (s *Source[T]) get(ctx context.Context, key informer.Key) (value T, exists 
 	return s.config.Get(ctx, key)
 }
 
-// CatchUp implements [informer.CatchUpper] by an additional list.
-func (s *Source[T]) CatchUp(ctx context.Context) error { return s.refresh(ctx) }
+// Behind implements [informer.Comparer] by an additional list, after which no key is behind.
+func (s *Source[T]) Behind(ctx context.Context, _ func(informer.Key) bool) (map[informer.Key]informer.Lag, error) {
+	return nil, s.refresh(ctx)
+}
 
 // SelectsLive implements [informer.LiveSelector]: everything that exists is selected.
 func (s *Source[T]) SelectsLive(context.Context, any) (bool, error) { return true, nil }

@@ -336,14 +336,14 @@ func TestCatchingUpListsAtOnce(t *testing.T) {
 		source, next := poll(t, c, nil)
 		next()
 		c.remove("a")
-		if err := source.CatchUp(t.Context()); err != nil {
+		if _, err := source.Behind(t.Context(), nil); err != nil {
 			t.Error(err)
 		}
 		if _, exists, _ := source.Get(key("a")); exists {
 			t.Error("it has not listed")
 		}
 		c.failWith(func(context.Context) error { return errors.New("no answer") })
-		if err := source.CatchUp(t.Context()); err == nil {
+		if _, err := source.Behind(t.Context(), nil); err == nil {
 			t.Error("a list that failed is no error")
 		}
 	})

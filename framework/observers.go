@@ -56,7 +56,7 @@ func (f *Framework) newObservers() observers {
 		all = append(all, shadowRequests{shadows: f.shadows})
 	}
 	if f.config.Observer != nil {
-		all = append(all, recorder{Framework: f})
+		all = append(all, recorder{f})
 	}
 	return all
 }

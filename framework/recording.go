@@ -14,10 +14,7 @@ import (
 )
 
 // recorder records reconciliations, and passes the records to the Observer.
-type recorder struct {
-	*Framework
-	unobserved
-}
+type recorder struct{ *Framework }
 
 // recording is the Record of a reconciliation in progress.
 type recording struct {

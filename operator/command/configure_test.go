@@ -165,6 +165,9 @@ func settingsByReader(deps *operator.Dependencies, source *informer.Kubernetes) 
 // settingsBySource asks the source itself.
 func settingsBySource(_ *operator.Dependencies, source *informer.Kubernetes) settingsOf {
 	return func(_ context.Context, namespace string) (*corev1.ConfigMap, error) {
+		if !source.Status().Synced {
+			return nil, informer.ErrNotSynced // Frameworks wait for their own sources only.
+		}
 		found, exists, err := source.Get(informer.Key{Namespace: namespace, Name: "house"})
 		if err != nil || !exists {
 			return nil, err

@@ -61,7 +61,15 @@ func (e *Engine[O, K, C]) applyRank(
 	ctx context.Context, b Backend[K, C], items []Item[K, C], faults *faults,
 ) (stop bool) {
 	var mu sync.Mutex // guards stop and faults
+	stopped := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return stop
+	}
 	one := func(it Item[K, C]) {
+		if stopped() {
+			return
+		}
 		done, err := b.Apply(ctx, it)
 		if err == nil {
 			logWrite(ctx, e.Config.Logger, done, it)
@@ -70,24 +78,12 @@ func (e *Engine[O, K, C]) applyRank(
 		defer mu.Unlock()
 		stop = faults.add(ctx, err) || stop
 	}
-	stopped := func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return stop
-	}
 	var running errgroup.Group
 	running.SetLimit(max(1, e.Concurrency))
 	for _, it := range items {
-		switch {
-		case stopped():
-		case e.Concurrency > 1:
-			running.Go(func() error {
-				if !stopped() {
-					one(it)
-				}
-				return nil
-			})
-		default:
+		if e.Concurrency > 1 {
+			running.Go(func() error { one(it); return nil })
+		} else {
 			one(it)
 		}
 	}

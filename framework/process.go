@@ -193,6 +193,8 @@ type reconciliation struct {
 	// author identifies the reconciliation in its writes.
 	author   informer.Author
 	handover identity.Handover
+	// logPairs are the pairs of all log messages.
+	logPairs map[string]string
 	// secrets are the known secret values, those of an enclosing reconciliation included.
 	secrets *secretscontext.Vocabulary
 	// plans is true for a plan.
@@ -221,7 +223,8 @@ func (r *reconciliation) init(parent context.Context) {
 	if r.isTraced() {
 		r.author.Span = recordedSpan(parent)
 	}
-	r.Context = r.withLogFields(parent, StepInfo{})
+	r.logPairs = r.pairs()
+	r.Context = r.withLogPairs(parent, StepInfo{})
 	informer.MarkSecrets(r, r.object)
 }
 
@@ -282,7 +285,7 @@ func (r *reconciliation) newScope(ctx context.Context, place int, resource strin
 	if r.plans {
 		step = StepPlan
 	}
-	s.Init(r.withLogFields(ctx, StepInfo{resource, step}), signal.ResourceCanceled)
+	s.Init(r.withLogPairs(ctx, StepInfo{resource, step}), signal.ResourceCanceled)
 	return s
 }
 
@@ -321,7 +324,7 @@ type stepper interface {
 // panic into an error. The error names resource and step.
 func runStep(ctx context.Context, middlewares []Middleware, info StepInfo, of stepper) error {
 	if s := scopeOf(ctx); s != nil {
-		ctx = s.reconciliation.withLogFields(ctx, info)
+		ctx = s.reconciliation.withLogPairs(ctx, info)
 	}
 	if len(middlewares) == 0 {
 		return observeStep(ctx, info, nil, func(ctx context.Context) error { return of.do(ctx, info.Step) })

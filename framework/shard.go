@@ -61,7 +61,7 @@ func (f engine) HasUnprocessed(has func(key informer.Key) bool) bool {
 	lost := func(p takenPart) bool { return p.lost }
 	late := func(key informer.Key) bool {
 		lag, known := f.takeover.behind.Get(key)
-		return known && lag.Gone && has(key) && f.waitsForSource(key)
+		return known && lag.Gone && has(key)
 	}
 	return slices.ContainsFunc(f.takeover.parts(), lost) ||
 		slices.ContainsFunc(f.takeover.behind.Keys(), late) ||

@@ -233,6 +233,47 @@ func TestADeletionIsProcessedBeforeItsObjectIsPassedOn(t *testing.T) {
 	})
 }
 
+func TestAnObjectIsNotPassedOnWhileTheEventOfItsDeletionIsDelivered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, source, calls := newPart("a"), newComparing(), &journal{}
+		put(t, source.Push, inLife("a", "a", "1"))
+		source.keep("a", inLife("a", "a", "1"))
+		f := newFramework(t, framework.Config{Source: source, DisableFinalizer: true}, noted(calls))
+		if err := access.EngineOf(f).Share(p); err != nil {
+			t.Fatal(err)
+		}
+		all := func(informer.Key) bool { return true }
+		asked := false
+		source.Subscribe(func(e informer.Event) {
+			if e.Type == informer.Deleted {
+				asked = true
+				if !access.EngineOf(f).HasUnprocessed(all) {
+					t.Error("no deletion is to be processed while the event of one is delivered")
+				}
+			}
+		})
+		defer running(t, f)()
+		synctest.Wait()
+		source.keep("a", nil)
+		p.mu.Lock()
+		p.names, p.held = nil, []string{"a"}
+		p.mu.Unlock()
+		access.EngineOf(f).Reshare(all)
+		synctest.Wait()
+		if !access.EngineOf(f).HasUnprocessed(all) {
+			t.Error("no deletion is to be processed while the source has yet to show one")
+		}
+		remove(t, source.Push, inLife("a", "a", "1"))
+		synctest.Wait()
+		if access.EngineOf(f).HasUnprocessed(all) || !asked {
+			t.Errorf("the deletion is still to be processed, delivered: %t", asked)
+		}
+		if diff := cmp.Diff([]string{"created a a/1", "deleted a a/1"}, calls.all()); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func TestADeletionThatCameBeforeItsObjectWasGainedIsProcessed(t *testing.T) {
 	for name, held := range map[string][]string{"held": {"a"}, "held by another one": nil} {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/operatorkit/operatorkit/framework/internal/keyed"
 	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/informer"
@@ -27,6 +29,13 @@ type takeover struct {
 	more chan struct{}
 	// behind are the keys whose event the source has yet to deliver.
 	behind keyed.Map[informer.Lag]
+	// ends are the objects whose end the source delivers while it is compared.
+	ends map[endedObject]bool
+}
+
+type endedObject struct {
+	key informer.Key
+	uid types.UID
 }
 
 type takenPart struct {
@@ -92,9 +101,36 @@ func (t *takeover) endedBefore(key informer.Key, obj any) bool {
 
 // ended records that the source has delivered the end of an object.
 func (t *takeover) ended(key informer.Key, obj any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ends != nil {
+		t.ends[endedObject{key, uidOf(obj)}] = true
+	}
 	if lag, known := t.behind.Get(key); known && lag.UID == uidOf(obj) {
 		t.behind.Delete(key)
 	}
+}
+
+// compare replaces the lags of the keys that has accepts by those that list returns.
+func (t *takeover) compare(has func(key informer.Key) bool, list func() (map[informer.Key]informer.Lag, error)) error {
+	t.mu.Lock()
+	t.ends = map[endedObject]bool{}
+	for _, key := range t.behind.Keys() {
+		if has(key) {
+			t.behind.Delete(key)
+		}
+	}
+	t.mu.Unlock()
+	behind, err := list()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key, lag := range behind {
+		if !t.ends[endedObject{key, lag.UID}] {
+			t.behind.Set(key, lag)
+		}
+	}
+	t.ends = nil
+	return err
 }
 
 // comparePause is the time between two tries to compare.
@@ -162,14 +198,7 @@ func (f *Framework) compare(ctx context.Context, has func(key informer.Key) bool
 	if !ok {
 		return nil
 	}
-	behind, err := source.Behind(ctx, has)
-	for key, lag := range behind {
-		f.takeover.behind.Set(key, lag)
-		if f.tombstones.has(key, lag.UID) {
-			f.takeover.behind.Delete(key) // The source has delivered its end meanwhile.
-		}
-	}
-	return err
+	return f.takeover.compare(has, func() (map[informer.Key]informer.Lag, error) { return source.Behind(ctx, has) })
 }
 
 // waitsForSource reports whether a key waits for its event.
@@ -190,8 +219,9 @@ func (t *takeover) isBehind(key informer.Key, obj any, exists bool) bool {
 	switch {
 	case !known:
 		return t.isDue(key)
-	case lag.Gone && exists && uidOf(obj) == lag.UID,
-		!lag.Gone && (!exists || informer.IsOlder(seenOf(obj).version, lag.Version)):
+	case lag.Gone:
+		return exists && uidOf(obj) == lag.UID // Without it, its end is being delivered.
+	case !exists, informer.IsOlder(seenOf(obj).version, lag.Version):
 		return true
 	}
 	t.behind.Delete(key)

@@ -48,12 +48,6 @@ func (t *tombstones) add(key informer.Key, last tombstone) bool {
 	return true
 }
 
-// has reports whether an object that is gone waits for the processing of its deletion.
-func (t *tombstones) has(key informer.Key, uid types.UID) bool {
-	gone, _ := t.gone.Get(key)
-	return slices.ContainsFunc(gone, func(one tombstone) bool { return uidOf(one.obj) == uid })
-}
-
 // first returns the object of this key that has been gone longest.
 func (t *tombstones) first(key informer.Key) (tombstone, bool) {
 	gone, ok := t.gone.Get(key)

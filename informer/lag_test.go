@@ -1,10 +1,12 @@
 package informer_test
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -108,6 +110,43 @@ func TestR11ASourceKnowsOfWhatItHasYetToTell(t *testing.T) {
 	}
 	lag.Release()
 	operatortest.Eventually(t, "it has told all again", func() bool { return len(behind(all)) == 0 })
+}
+
+// A replica that passes a slot on asks whether there are deletions that it has yet to hear of.
+func TestADeletionIsYetToBeToldWhileAHandlerIsBusyWithIt(t *testing.T) {
+	instance, namespace := namespaceOf(t)
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
+	object := named(namespace, "object")
+	create(t, c, object)
+	f := follow(t, configMapConfig(t, c, namespace))
+	begun, going := make(chan struct{}), make(chan struct{})
+	f.Subscribe(func(e informer.Event) {
+		if e.Type == informer.Deleted {
+			close(begun)
+			<-going
+		}
+	})
+	remove(t, c, object)
+	<-begun
+	answered := make(chan map[informer.Key]informer.Lag)
+	go func() {
+		behind, err := f.Behind(context.Background(), func(informer.Key) bool { return true })
+		if err != nil {
+			t.Error(err)
+		}
+		answered <- behind
+	}()
+	select {
+	case behind := <-answered:
+		t.Errorf("it has told all but %v, while a handler is busy with a deletion", behind)
+	case <-time.After(500 * time.Millisecond):
+		close(going)
+		if behind := <-answered; len(behind) > 0 {
+			t.Errorf("it has yet to tell of %v after all handlers have returned", behind)
+		}
+		return
+	}
+	close(going)
 }
 
 func TestR11ASourceKnowsThatItLacksWhatAListLeftOutOrAnEventThatIsLate(t *testing.T) {

@@ -162,9 +162,10 @@ type LiveReader interface {
 // framework that adopts objects from another process calls it before it starts.
 type Comparer interface {
 	// Behind returns the keys for which the source has not yet shown the state at the time of the
-	// call. It checks at least the keys that of accepts. Keys that the source shows meanwhile may be
-	// among them. A source that can't tell the keys waits until it has shown everything. The error
-	// says that the other side can't be asked or that ctx has ended. The source must be running.
+	// call: for a deletion, until all handlers have returned. It checks at least the keys that of
+	// accepts. Keys that the source shows meanwhile may be among them. A source that can't tell the
+	// keys waits until it has shown everything. The error says that the other side can't be asked or
+	// that ctx has ended. The source must be running. Handlers must not call it.
 	Behind(ctx context.Context, of func(key Key) bool) (map[Key]Lag, error)
 }
 

@@ -16,12 +16,16 @@ import (
 // Compare implements keyed.Backend. An entry that is being deleted is created anew once it is gone.
 func (r *entries[O, T]) Compare(ctx context.Context, existing *item[T], want item[T]) (item[T], error) {
 	if existing == nil {
-		want.Change.Action = plan.Create
-		// What has no JSON can't be written either, which is the error that counts.
-		if fields, err := shownFields(want.Thing); err == nil {
-			want.Change.Fields = show(want, plan.Diff(nil, fields))
+		creation := want
+		creation.Change.Action = plan.Create
+		creation.Created = func() []plan.FieldChange {
+			fields, err := shownFields(want.Thing)
+			if err != nil {
+				return nil // It can't be written either, which is the error that counts.
+			}
+			return show(want, plan.Diff(nil, fields))
 		}
-		return want, nil
+		return creation, nil
 	}
 	have := *existing
 	if have.Thing.GetDeletionTimestamp() != nil {

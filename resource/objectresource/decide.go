@@ -76,6 +76,14 @@ func (r *objects[O]) Compare(ctx context.Context, existing *item, want item) (ch
 
 // creation is the change that creates an object.
 func creation(want item) item {
+	creation := want
+	creation.Change.Action = plan.Create
+	creation.Created = func() []plan.FieldChange { return created(want) }
+	return creation
+}
+
+// created returns the fields of an object that is created.
+func created(want item) []plan.FieldChange {
 	fields := want.Thing.content.DeepCopy().Object
 	if _, ok := want.Thing.given.(*unstructured.Unstructured); !ok {
 		omission{empty: true}.from(reflect.ValueOf(want.Thing.given), fields)
@@ -84,12 +92,11 @@ func creation(want item) item {
 	delete(fields, "kind")
 	unstructured.RemoveNestedField(fields, "metadata", "name")
 	unstructured.RemoveNestedField(fields, "metadata", "namespace")
-	want.Change.Action = plan.Create
-	want.Change.Fields = withoutBookkeeping(plan.Diff(nil, fields))
+	changes := withoutBookkeeping(plan.Diff(nil, fields))
 	if want.Sensitive {
-		plan.Hide(want.Change.Fields, plan.ShownOfSecret)
+		plan.Hide(changes, plan.ShownOfSecret)
 	}
-	return want
+	return changes
 }
 
 // pinned returns what is applied to u, and to no other object or version of it.

@@ -35,6 +35,18 @@ type Item[K Key, C any] struct {
 	// Change is what happens. It names the thing, and has no action if nothing happens. It shows
 	// nothing that is secret.
 	Change plan.Change
+	// Created, if set, returns the fields of Change for a creation, when somebody asks for them. It
+	// must return the same each time.
+	Created func() []plan.FieldChange
+}
+
+// shown returns what happens, with all fields.
+func (it Item[K, C]) shown() plan.Change {
+	c := it.Change
+	if it.Created != nil {
+		c.Fields = it.Created()
+	}
+	return c
 }
 
 // State is a set of things: those that are there, those that should be, or those that a part of a
@@ -59,7 +71,7 @@ func (s State[K, C]) Changes() []plan.Change {
 	var changes []plan.Change
 	for _, it := range s.Items {
 		if it.Change.Action != "" {
-			c := it.Change
+			c := it.shown()
 			c.Fields = slices.Clone(c.Fields)
 			changes = append(changes, c)
 		}
@@ -95,7 +107,7 @@ func (s State[K, C]) String() string {
 		if b.Len() > 0 {
 			b.WriteByte('\n')
 		}
-		c := it.Change
+		c := it.shown()
 		if c.Action != "" {
 			fmt.Fprintf(&b, "%s ", c.Action)
 		}
@@ -121,7 +133,7 @@ func (s State[K, C]) MarshalJSON() ([]byte, error) {
 	}
 	entries := make([]entry, 0, len(s.Items))
 	for _, it := range s.Items {
-		c := it.Change
+		c := it.shown()
 		c.Object.UID, c.Object.Version = "", "" // of which life and state it is, is of interest in plans only
 		entries = append(entries, entry{c.Action, c.Object, c.Fields, c.Description})
 	}

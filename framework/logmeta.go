@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"strconv"
+	"sync"
 
 	"github.com/giantswarm/micrologger/loggermeta"
 )
@@ -27,15 +28,55 @@ func (r *reconciliation) pairs() map[string]string {
 // withLogPairs returns a child of ctx. Its messages by LogCtx have the pairs of ctx, those of the
 // reconciliation, and resource and step unless they are empty.
 func (r *reconciliation) withLogPairs(ctx context.Context, info StepInfo) context.Context {
-	meta := loggermeta.New()
-	if outer, ok := loggermeta.FromContext(ctx); ok {
-		maps.Copy(meta.KeyVals, outer.KeyVals)
+	return &logContext{Context: ctx, pairs: r.logPairs, info: info}
+}
+
+// logContext is a context of withLogPairs. It collects the pairs for its first message. Most steps
+// write none.
+type logContext struct {
+	context.Context
+	pairs map[string]string
+	info  StepInfo
+	once  sync.Once
+	meta  *loggermeta.LoggerMeta
+}
+
+// Value implements context.Context.
+func (c *logContext) Value(key any) any {
+	if key != logKey {
+		return c.Context.Value(key)
 	}
-	maps.Copy(meta.KeyVals, r.logPairs)
-	if info.Resource != "" {
-		meta.KeyVals["resource"], meta.KeyVals["step"] = info.Resource, string(info.Step)
-	}
-	return loggermeta.NewContext(ctx, meta)
+	c.once.Do(func() {
+		c.meta = loggermeta.New()
+		if outer, ok := loggermeta.FromContext(c.Context); ok {
+			maps.Copy(c.meta.KeyVals, outer.KeyVals)
+		}
+		maps.Copy(c.meta.KeyVals, c.pairs)
+		if c.info.Resource != "" {
+			c.meta.KeyVals["resource"], c.meta.KeyVals["step"] = c.info.Resource, string(c.info.Step)
+		}
+	})
+	return c.meta
+}
+
+// logKey is the key under which contexts have the pairs of messages. Package loggermeta does not
+// export it.
+var logKey = func() any {
+	asked := &askedKey{Context: context.Background()}
+	loggermeta.FromContext(asked)
+	return asked.key
+}()
+
+// askedKey is a context that notes which key it is asked for.
+type askedKey struct {
+	context.Context
+	key any
+}
+
+// Value implements context.Context.
+func (a *askedKey) Value(key any) any {
+	a.key = key
+	return nil
 }
 
 // log writes a message with the name of the framework.

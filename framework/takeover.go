@@ -29,7 +29,7 @@ type takeover struct {
 	more chan struct{}
 	// behind are the keys whose event the source has yet to deliver.
 	behind keyed.Map[informer.Lag]
-	// ends are the objects whose end the source delivers while it is compared.
+	// ends has the objects whose deletion is delivered during a comparison, and is nil otherwise.
 	ends map[endedObject]bool
 }
 

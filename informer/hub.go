@@ -338,14 +338,6 @@ func (h *Hub) part(namespace string) string {
 	return ""
 }
 
-// betweenEvents calls read while no event is being delivered: the handlers have handled everything
-// that the store shows, and every deletion of what it lacks.
-func (h *Hub) betweenEvents(read func()) {
-	h.delivery.Lock()
-	defer h.delivery.Unlock()
-	read()
-}
-
 // deliver calls all handlers. The caller holds h.delivery, and not h.mu.
 func (h *Hub) deliver(e Event) {
 	if !e.Backlog {

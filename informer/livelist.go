@@ -23,13 +23,11 @@ const (
 // Behind implements [Comparer] by one list of metadata.
 func (k *Kubernetes) Behind(ctx context.Context, of func(key Key) bool) (map[Key]Lag, error) {
 	unlisted, behind := map[Key]bool{}, map[Key]Lag{}
-	k.betweenEvents(func() {
-		for _, key := range k.Keys() {
-			if of(key) {
-				unlisted[key] = true
-			}
+	for _, key := range k.Keys() {
+		if of(key) {
+			unlisted[key] = true
 		}
-	})
+	}
 	err := k.listLive(ctx, func(key Key, obj *metav1.PartialObjectMetadata) {
 		if !of(key) {
 			return
@@ -42,13 +40,14 @@ func (k *Kubernetes) Behind(ctx context.Context, of func(key Key) bool) (map[Key
 	if err != nil {
 		return nil, err
 	}
-	k.betweenEvents(func() {
-		for key := range unlisted {
-			if obj, exists, err := k.Get(key); err == nil && exists {
-				behind[key] = Lag{UID: obj.(client.Object).GetUID(), Gone: true}
-			}
+	// While no event is being delivered, the handlers have heard of all deletions that the store shows.
+	k.delivery.Lock()
+	defer k.delivery.Unlock()
+	for key := range unlisted {
+		if obj, exists, err := k.Get(key); err == nil && exists {
+			behind[key] = Lag{UID: obj.(client.Object).GetUID(), Gone: true}
 		}
-	})
+	}
 	return behind, nil
 }
 

@@ -35,8 +35,8 @@ type Item[K Key, C any] struct {
 	// Change is what happens. It names the thing, and has no action if nothing happens. It shows
 	// nothing that is secret.
 	Change plan.Change
-	// Created, if set, returns the fields of Change for a creation, when somebody asks for them. It
-	// must return the same each time.
+	// Created, if set, computes the fields of Change for a creation. They are needed only where the
+	// change is shown. It must return the same each time.
 	Created func() []plan.FieldChange
 }
 

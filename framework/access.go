@@ -10,3 +10,21 @@ func init() {
 	access.Advice = adviceOn
 	access.RetriesAfter, access.LastTry = retriesAfter, lastTry
 }
+
+// OnEnd implements access.Engine.
+func (f engine) OnEnd(call func(access.End)) { f.observers = append(f.observers, ends{call: call}) }
+
+// ends passes the ends of reconciliations to another package.
+type ends struct {
+	call func(access.End)
+	unobserved
+}
+
+func (o ends) ended(e ended) {
+	o.call(access.End{
+		Key:       e.key,
+		Succeeded: e.outcome == Succeeded,
+		Skipped:   e.outdated || e.reason == reasonBehind || e.reason == reasonElsewhere,
+		Err:       e.err,
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"github.com/operatorkit/operatorkit/context/deletionallowedcontext"
 	"github.com/operatorkit/operatorkit/context/updateallowedcontext"
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/informer"
 )
 
 // Policy decides whether the changes of a resource are applied. [Framework.Require] adds one. The
@@ -23,6 +24,11 @@ type Policy interface {
 type Proposal struct {
 	// Object is the object that is reconciled. It must not be changed.
 	Object any
+	// Key is the key of the object.
+	Key informer.Key
+	// First is true if this reconciliation has added the finalizer of the framework: the framework
+	// has done nothing for the object before.
+	First bool
 	// Resource is the name of the resource.
 	Resource string
 	// Event says whether the object is being deleted.
@@ -46,6 +52,10 @@ func (p Proposal) Changes() ([]plan.Change, error) {
 	}
 	return p.describe(p.parts)
 }
+
+// Certain reports whether the resource would change something for certain. A resource that can't
+// predict its changes may change nothing, and neither may a [Planner], which is not asked here.
+func (p Proposal) Certain() bool { return !p.plain }
 
 // Verdict is the decision of a [Policy]. The zero value is that of [Go].
 type Verdict struct {
@@ -77,7 +87,7 @@ func gate(ctx context.Context, p Proposal) (held parts, err error) {
 	if s == nil {
 		return bySignals(ctx, p.Event, p.parts).held, nil
 	}
-	p.Object = s.reconciliation.object
+	p.Object, p.Key, p.First = s.reconciliation.object, s.reconciliation.key, s.reconciliation.first
 	for _, policy := range s.reconciliation.policies() {
 		v := policy.Admit(ctx, p)
 		if v.reason != "" {

@@ -199,6 +199,8 @@ type reconciliation struct {
 	secrets *secretscontext.Vocabulary
 	// plans is true for a plan.
 	plans bool
+	// first is true if the reconciliation has added the finalizer.
+	first bool
 	// unfinished is set when the gate has held something that must be done before the object is
 	// done. Updates that a signal forbids need not be done.
 	unfinished atomic.Bool

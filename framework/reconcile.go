@@ -123,6 +123,7 @@ func (f *Framework) update(ctx context.Context, s subject) result {
 			return result{reconciliation: r, outcome: Failed, err: r.errorf("add finalizer: %w", err)}
 		}
 		r.hasSeen(obj)
+		r.first = !hadFinalizer
 		if paused(obj) || beingDeleted(obj) || r.approval == nil && f.onlyPlanned(obj) {
 			// Another client has requested that meanwhile. The finalizer stays: it may belong to
 			// another process, which has made things for the object that the source does not show

@@ -122,6 +122,13 @@ func Warn(ctx context.Context, reason, message string) bool {
 	return true
 }
 
+// Warn implements access.Engine.
+func (f engine) Warn(obj any, reason, message string) {
+	if record := f.reporter.recordOn(obj); record != nil {
+		record(corev1.EventTypeWarning, reason, cut.Text(message, maxEventMessage))
+	}
+}
+
 // recordOn returns a function that writes events on an object, or nil if that is impossible.
 func (r *reporter) recordOn(obj any) func(eventtype, reason, message string) {
 	if r.recorder == nil || isNil(obj) {

@@ -57,6 +57,12 @@ type Config struct {
 	LeaderElection LeaderElectionConfig
 	// Sharding lets all replicas work, each on a part of the objects. Default: off.
 	Sharding ShardingConfig
+	// Upgrade limits how many objects a new build of the operator changes at a time. Default: off.
+	Upgrade UpgradeConfig
+	// StateNamespace is the namespace of the ConfigMap with the state that the replicas share, such
+	// as that of an upgrade. Its name is StateName. Required for Upgrade. Default: the namespace of
+	// LeaderElection.
+	StateNamespace string
 	// ListenAddress is the host and port of /healthz, /readyz and /metrics, such as ":8080" in a
 	// Pod. Default: empty, which disables them.
 	ListenAddress string
@@ -118,6 +124,10 @@ func (c *Config) setDefaults() {
 		}
 	}
 	c.LeaderElection.setDefaults(c.Name)
+	c.Upgrade.setDefaults(c.Sharding)
+	if c.StateNamespace == "" {
+		c.StateNamespace = c.LeaderElection.Namespace
+	}
 }
 
 // timeout is one of the times of a Config, with its default.
@@ -176,5 +186,6 @@ func (c *Config) validate() error {
 	}
 	c.LeaderElection.validate(&wrong)
 	c.Sharding.validate(&wrong, c.LeaderElection)
+	c.Upgrade.validate(&wrong, c)
 	return wrong.Of("operator.Config")
 }

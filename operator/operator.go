@@ -24,6 +24,7 @@ import (
 	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/internal/panics"
 	"github.com/operatorkit/operatorkit/operator/inspector"
+	"github.com/operatorkit/operatorkit/operator/internal/upgrade"
 )
 
 // Operator runs frameworks and the parts they need. Make one with New and run it once.
@@ -33,7 +34,9 @@ type Operator struct {
 	crds     framework.CRDClient
 	election *election
 	// sharing is nil without sharding.
-	sharing    *sharing
+	sharing *sharing
+	// upgrade is nil without a budget for upgrades.
+	upgrade    *upgrade.Controller
 	httpClient *http.Client
 	// authorizer authorizes access to the metrics. It is nil if access is not restricted.
 	authorizer *inspector.KubernetesAuthorizer
@@ -77,6 +80,9 @@ func New(config Config) (*Operator, error) {
 	err := config.Registry.Register(o.leadingGauge())
 	if err == nil && o.election != nil {
 		err = o.election.register(config.Name, config.Registry)
+	}
+	if err == nil && o.upgrade != nil {
+		err = o.registerUpgrade()
 	}
 	if err == nil && o.sharing != nil {
 		err = o.sharing.counts.register(config.Name, config.Registry)
@@ -171,7 +177,7 @@ func (o *Operator) collectSources() error {
 // connect makes the clients that are needed.
 func (o *Operator) connect() error {
 	c := o.config
-	if len(c.CRDs) > 0 || c.LeaderElection.onKubernetes() {
+	if len(c.CRDs) > 0 || c.LeaderElection.onKubernetes() || c.Upgrade.enabled() {
 		if err := o.connectToKubernetes(); err != nil {
 			return err
 		}
@@ -191,6 +197,12 @@ func (o *Operator) connect() error {
 		o.election = o.sharing.together
 	case c.LeaderElection.Enabled:
 		o.election = newElection(o.config.LeaderElection, c.Logger)
+	}
+	if c.Upgrade.enabled() {
+		var err error
+		if o.upgrade, err = o.newUpgrade(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -319,6 +331,13 @@ func (o *Operator) work(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var err error
+	if o.upgrade != nil {
+		o.upgrade.Round(ctx)
+		var limiting sync.WaitGroup
+		limiting.Go(func() { o.upgrade.Run(ctx) })
+		defer limiting.Wait()
+		defer cancel()
+	}
 	if o.sharing != nil {
 		err = o.sharing.work(ctx, o)
 	} else {

@@ -40,6 +40,14 @@ type Engine interface {
 	// may be any, among objects that has accepts. It is safe for concurrent use.
 	HasUnprocessed(has func(key informer.Key) bool) bool
 
+	// OnEnd makes the framework report the end of every reconciliation. It is called before Run.
+	// The workers call the function, for different objects at the same time.
+	OnEnd(ended func(End))
+
+	// Warn writes a warning event on an object, which may be another one than those of the
+	// framework, unless the framework has no recorder for it.
+	Warn(obj any, reason, message string)
+
 	// CheckPlan checks whether the next reconciliation would do exactly what a plan of this
 	// framework describes. If not, the error has framework.ErrPlanChanged or
 	// framework.ErrPlanIncomplete in its chain, and describes the difference. Nothing is changed.
@@ -48,6 +56,17 @@ type Engine interface {
 	// error, and since when the object has been failing. It may be called at any time and is
 	// cheap.
 	FailingSince(key informer.Key) (since time.Time, fails bool)
+}
+
+// End is the end of the reconciliation of an object.
+type End struct {
+	Key informer.Key
+	// Succeeded is true if all resources have run without an error, and nothing was held.
+	Succeeded bool
+	// Skipped is true if the state of the object was not reconciled and follows later, here or on
+	// another replica.
+	Skipped bool
+	Err     error
 }
 
 // Shard says which objects of a framework this replica reconciles, of several replicas that share

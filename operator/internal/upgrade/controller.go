@@ -1,0 +1,499 @@
+package upgrade
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/giantswarm/micrologger"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/access"
+	"github.com/operatorkit/operatorkit/internal/panics"
+	"github.com/operatorkit/operatorkit/operator/internal/record"
+)
+
+// Config configures a Controller. All fields without a comment about a default are required.
+type Config struct {
+	// Record is where the replicas share the state.
+	Record record.Record[State]
+	Build  Build
+	Rules  Rules
+	// MinReady is how long an object must be ready before it gives its place back, and
+	// ProgressDeadline is how long that may take.
+	MinReady, ProgressDeadline time.Duration
+	// Ready reports whether an object is ready. It is called with copies. Default: IsReady.
+	Ready func(obj any) bool
+	// Canaries selects the objects that go first. Default: none.
+	Canaries   labels.Selector
+	Frameworks []*framework.Framework
+	// Replica is the name of this replica.
+	Replica string
+	// Owns reports whether this replica reconciles an object. Default: all.
+	Owns func(key informer.Key) bool
+	// Live returns the names of the replicas at work. Default: this one.
+	Live func() []string
+	// Leads reports whether this replica begins and finishes upgrades. Default: always.
+	Leads func() bool
+	// Writes reports whether this replica may write now. Otherwise there are no rounds. Default:
+	// always.
+	Writes func() bool
+	Logger micrologger.Logger
+	// Failed is called when an object fails, and Halted when the upgrade halts. Default: none.
+	Failed func(obj any, why string)
+	Halted func(state State)
+}
+
+// Controller limits the changes of a replica to those that the state admits. It is safe for
+// concurrent use.
+type Controller struct {
+	config Config
+	// woken has a value when a round should follow at once.
+	woken chan struct{}
+
+	mu sync.Mutex
+	// state is the last known state. It is nil before the first round, and fault says why.
+	state *State
+	fault error
+	// working is when the first round succeeded.
+	working time.Time
+	// seen are the objects that were reconciled by this process, lastSeen is when the last one was
+	// added, waiting the objects that wait for a place, and progress what is known about objects
+	// that have one, or had one.
+	seen     map[id]bool
+	lastSeen time.Time
+	waiting  map[id]*waiting
+	admitted map[id]*progress
+}
+
+// id identifies an object of the operator.
+type id struct {
+	framework string
+	key       informer.Key
+}
+
+// waiting is an object that waits for a place.
+type waiting struct {
+	object Object
+	canary bool
+	onHold bool
+	hash   uint64
+}
+
+// progress is an object that this process may change.
+type progress struct {
+	uid types.UID
+	// carriedOut is true once a reconciliation since the admission has succeeded, and ready is
+	// when the object has become ready after it.
+	carriedOut bool
+	ready      time.Time
+	failed     string
+	// once is true if the object needs no place, until its reconciliation succeeds.
+	once bool
+}
+
+// New returns a controller, and makes it a policy of the frameworks.
+func New(config Config) *Controller {
+	if config.Ready == nil {
+		config.Ready = IsReady
+	}
+	if config.Canaries == nil {
+		config.Canaries = labels.Nothing()
+	}
+	config.Rules.Canaries = !config.Canaries.Empty() && config.Canaries.String() != labels.Nothing().String()
+	if config.Owns == nil {
+		config.Owns = func(informer.Key) bool { return true }
+	}
+	if config.Live == nil {
+		config.Live = func() []string { return []string{config.Replica} }
+	}
+	if config.Leads == nil {
+		config.Leads = func() bool { return true }
+	}
+	if config.Writes == nil {
+		config.Writes = func() bool { return true }
+	}
+	c := &Controller{
+		config: config, woken: make(chan struct{}, 1),
+		seen: map[id]bool{}, waiting: map[id]*waiting{}, admitted: map[id]*progress{},
+	}
+	for _, f := range config.Frameworks {
+		f.Require(policy{c, f.Name()})
+		access.EngineOf(f).OnEnd(func(e access.End) { c.ended(id{f.Name(), e.Key}, e) })
+	}
+	return c
+}
+
+// State returns the last known state, and false before there is one.
+func (c *Controller) State() (State, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state == nil {
+		return State{}, false
+	}
+	return *c.state, true
+}
+
+// The pauses between two rounds.
+const (
+	roundPeriod    = time.Second
+	finishedPeriod = 15 * time.Second
+	minRound       = 50 * time.Millisecond
+)
+
+// Run writes and follows the state until ctx ends. Start must have been called.
+func (c *Controller) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		pause := roundPeriod
+		if state, known := c.State(); known && state.Phase == Finished && state.To.ID == c.config.Build.ID {
+			pause = finishedPeriod
+		}
+		select {
+		case <-ctx.Done():
+		case <-c.woken:
+			time.Sleep(minRound)
+		case <-time.After(pause):
+		}
+		c.Round(ctx)
+	}
+}
+
+// Round does one round. An error is logged, and repeated by the next round.
+func (c *Controller) Round(ctx context.Context) {
+	if ctx.Err() != nil || !c.config.Writes() {
+		return
+	}
+	err := panics.Recovered(func() error { return c.round(ctx) })
+	c.mu.Lock()
+	told := c.fault
+	c.fault = err
+	c.mu.Unlock()
+	if err != nil && ctx.Err() == nil && (told == nil || told.Error() != err.Error()) {
+		c.config.Logger.Log("level", "error", "message", "the state of the upgrade can't be read or written, retrying; objects that wait for it stay unchanged", "error", err.Error())
+	}
+}
+
+func (c *Controller) round(ctx context.Context) error {
+	now := time.Now()
+	contribution := c.contribution(now)
+	leads := c.config.Leads()
+	var before State
+	state, err := c.config.Record.Change(ctx, func(s *State) error {
+		before = *s
+		before.Places = slices.Clone(s.Places)
+		begun := leads && s.Begin(c.config.Build, now)
+		if !s.Apply(c.config.Rules, contribution) && !begun {
+			return record.ErrUnchanged
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	c.follow(before, state, now)
+	return nil
+}
+
+// contribution returns what this replica knows.
+func (c *Controller) contribution(now time.Time) Round {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := Round{
+		Now: now, Replica: c.config.Replica, Build: c.config.Build, Live: c.config.Live(), Finishes: c.config.Leads(),
+		Failed: map[Object]string{},
+	}
+	if c.state == nil || c.state.Phase == Finished {
+		// The objects count from the next round on.
+		r.Report.Unseen = 1
+		return r
+	}
+	for of := range c.seen {
+		if !c.config.Owns(of.key) {
+			delete(c.seen, of)
+		}
+	}
+	for _, of := range c.all() {
+		r.Report.Objects++
+		if !c.seen[of] {
+			r.Report.Unseen++
+			r.Report.Canaries += c.canaries(of)
+		}
+	}
+	c.places(&r)
+	c.candidates(&r)
+	return r
+}
+
+// canaries returns 1 if the object is a canary, and 0 otherwise.
+func (c *Controller) canaries(of id) int {
+	if !c.config.Rules.Canaries {
+		return 0
+	}
+	if obj, exists, err := c.framework(of.framework).Sources()[0].Get(of.key); err == nil && exists && c.isCanary(obj) {
+		return 1
+	}
+	return 0
+}
+
+func (c *Controller) isCanary(obj any) bool {
+	m, ok := obj.(informer.Meta)
+	return ok && c.config.Rules.Canaries && c.config.Canaries.Matches(labels.Set(m.GetLabels()))
+}
+
+// places finds out which objects of this replica need their places no more, and which have failed.
+func (c *Controller) places(r *Round) {
+	for _, p := range c.state.Places {
+		f := c.framework(p.Framework)
+		if f == nil {
+			// The operator has no such framework any more: nothing changes the object.
+			r.Gone = append(r.Gone, p.Object)
+			continue
+		}
+		if !c.config.Owns(p.key()) {
+			continue
+		}
+		obj, exists, err := f.Sources()[0].Get(p.key())
+		switch {
+		case err != nil, !f.Sources()[0].Status().Synced:
+		case !exists, uidOf(obj) != p.UID, annotated(obj, hold):
+			r.Gone = append(r.Gone, p.Object)
+		default:
+			c.place(r, p, obj)
+		}
+	}
+}
+
+// place finds out whether an object with a place is ready, or has failed.
+func (c *Controller) place(r *Round, p Place, obj any) {
+	of := c.admitted[id{p.Framework, p.key()}]
+	if of == nil || of.uid != p.UID {
+		of = &progress{uid: p.UID}
+		c.admitted[id{p.Framework, p.key()}] = of
+	}
+	if !of.carriedOut || !c.config.Ready(obj) {
+		of.ready = time.Time{}
+	} else if of.ready.IsZero() {
+		of.ready = r.Now
+	}
+	grace := min(c.config.ProgressDeadline, time.Minute)
+	switch {
+	case !of.ready.IsZero() && r.Now.Sub(of.ready) >= c.config.MinReady:
+		r.Ready = append(r.Ready, p.Object)
+		return
+	case of.failed != "":
+		r.Failed[p.Object] = of.failed
+	case of.ready.IsZero() && r.Now.Sub(p.Since) >= c.config.ProgressDeadline && r.Now.Sub(c.working) >= grace:
+		r.Failed[p.Object] = fmt.Sprintf("is not ready %s after it was admitted", c.config.ProgressDeadline)
+	}
+	if p.Failed == "" && c.isCanary(obj) {
+		r.Report.Canaries++
+	}
+}
+
+// quiet is how long no object is reconciled for the first time before places are given although
+// some objects were not reconciled yet.
+const quiet = 10 * time.Second
+
+// candidates adds the objects that wait.
+func (c *Controller) candidates(r *Round) {
+	var all []*waiting
+	for of, w := range c.waiting {
+		f := c.framework(of.framework)
+		obj, exists, err := f.Sources()[0].Get(of.key)
+		switch {
+		case err == nil && !exists, !c.config.Owns(of.key), exists && uidOf(obj) != w.object.UID:
+			delete(c.waiting, of)
+			continue
+		case exists:
+			w.onHold = annotated(obj, hold)
+		}
+		if w.onHold {
+			r.OnHold = append(r.OnHold, w.object)
+			continue
+		}
+		r.Report.Held++
+		if w.canary {
+			r.Report.Canaries++
+		}
+		if !c.state.Has(w.object) {
+			all = append(all, w)
+		}
+	}
+	if r.Report.Unseen > 0 && r.Now.Sub(c.lastSeen) < quiet {
+		return
+	}
+	slices.SortFunc(all, func(a, b *waiting) int {
+		if a.canary != b.canary {
+			if a.canary {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.hash, b.hash)
+	})
+	for _, w := range all {
+		r.Waiting = append(r.Waiting, Candidate{w.object, w.canary})
+	}
+}
+
+// follow makes the state that was read or written the one that counts, and reconciles the objects
+// that it admits.
+func (c *Controller) follow(before, now State, at time.Time) {
+	c.mu.Lock()
+	known := c.state
+	c.state = &now
+	if known == nil {
+		c.working = at
+	}
+	ours := now.To.ID == c.config.Build.ID
+	var wake []id
+	if known == nil || known.To.ID != now.To.ID {
+		c.lastSeen = at
+	}
+	if known != nil && known.To.ID != now.To.ID {
+		// The upgrade has started while this process was working: it has reconciled everything
+		// before that.
+		c.seen, c.admitted = map[id]bool{}, map[id]*progress{}
+		if ours {
+			wake = c.all()
+		}
+	}
+	for of, w := range c.waiting {
+		if ours && (now.Phase == Finished && !slices.Contains(now.OnHold, w.object) || now.Has(w.object)) {
+			wake = append(wake, of)
+		}
+	}
+	if ours && now.Phase == Finished {
+		clear(c.waiting)
+		clear(c.seen)
+		clear(c.admitted)
+	}
+	c.mu.Unlock()
+	for _, of := range wake {
+		c.framework(of.framework).Enqueue(of.key)
+	}
+	c.report(before, now)
+}
+
+// all returns the objects of this replica.
+func (c *Controller) all() (all []id) {
+	for _, f := range c.config.Frameworks {
+		for _, key := range f.Keys() {
+			if c.config.Owns(key) {
+				all = append(all, id{f.Name(), key})
+			}
+		}
+	}
+	return all
+}
+
+// report logs and reports what has changed.
+func (c *Controller) report(before, now State) {
+	c.reportFailures(before, now)
+	if before.Phase == now.Phase && before.To == now.To {
+		return
+	}
+	level := "info"
+	if now.Phase == Halted {
+		level = "error"
+	}
+	fields := []any{"level", level, "message", "upgrade " + string(now.Phase), "from", now.From.String(), "to", now.To.String(), "done", now.Done}
+	if now.Reason != "" {
+		fields = append(fields, "reason", now.Reason)
+	}
+	c.config.Logger.Log(fields...)
+	if now.Phase == Halted && c.config.Halted != nil {
+		c.config.Halted(now)
+	}
+}
+
+// reportFailures reports the objects of this replica that have failed since.
+func (c *Controller) reportFailures(before, now State) {
+	for _, p := range now.Places {
+		i := before.place(p.Object)
+		f := c.framework(p.Framework)
+		if p.Failed == "" || i >= 0 && before.Places[i].Failed != "" || f == nil || c.config.Failed == nil || !c.config.Owns(p.key()) {
+			continue
+		}
+		if obj, exists, err := f.Sources()[0].Get(p.key()); err == nil && exists {
+			c.config.Failed(obj, p.Failed)
+		}
+	}
+}
+
+// ended notes the end of a reconciliation.
+func (c *Controller) ended(of id, e access.End) {
+	if e.Skipped {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state != nil && c.state.Phase == Finished && c.state.To.ID == c.config.Build.ID {
+		return
+	}
+	if e.Err == nil || framework.IsPermanent(e.Err) || c.failsLong(of) {
+		if !c.seen[of] {
+			c.seen[of], c.lastSeen = true, time.Now()
+			c.wake()
+		}
+	}
+	p := c.admitted[of]
+	switch {
+	case e.Succeeded:
+		delete(c.waiting, of)
+		if p != nil && p.once {
+			delete(c.admitted, of)
+		} else if p != nil {
+			p.carriedOut, p.failed = true, ""
+			c.wake()
+		}
+	case framework.IsPermanent(e.Err) && p != nil:
+		p.failed = "fails with a permanent error: " + e.Err.Error()
+		c.wake()
+	case p != nil:
+		p.carriedOut = false
+	}
+}
+
+// failsLong reports whether an object has been failing for so long that nobody waits for it.
+func (c *Controller) failsLong(of id) bool {
+	since, fails := access.EngineOf(c.framework(of.framework)).FailingSince(of.key)
+	return fails && time.Since(since) >= c.config.ProgressDeadline
+}
+
+func (c *Controller) wake() {
+	select {
+	case c.woken <- struct{}{}:
+	default:
+	}
+}
+
+func (c *Controller) framework(name string) *framework.Framework {
+	for _, f := range c.config.Frameworks {
+		if f.Name() == name {
+			return f
+		}
+	}
+	return nil
+}
+
+// hashOf spreads the objects over the order.
+func hashOf(o Object) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(o.String()))
+	return h.Sum64()
+}
+
+func uidOf(obj any) types.UID {
+	if m, ok := obj.(informer.Meta); ok {
+		return m.GetUID()
+	}
+	return ""
+}

@@ -40,7 +40,8 @@ type Rights struct {
 //     granter; natsresource and deploymentresource need no rights at the API server. Of these, a
 //     framework that only plans needs the rights to read, and for dry runs;
 //   - for the operator: its definitions according to CRDMode, and its Lease, or with Sharding all
-//     Leases in its namespace.
+//     Leases in its namespace. With Upgrade, the ConfigMap of the shared state, and an event on the
+//     Deployment of its name.
 //
 // Each is limited to the namespaces of its source, and without a source to those of d.
 // AuthorizeMetrics and a page beyond loopback need the cluster role system:auth-delegator, which is
@@ -80,6 +81,15 @@ func (d *Dependencies) Rights(config Config) Rights {
 			leases.Verbs = []string{"get", "list", "watch", "create", "update", "delete"}
 			rights.Own = []rbacv1.PolicyRule{leases}
 		}
+	}
+	if config.Upgrade.enabled() {
+		state := StateName(config.Name, config.LeaderElection.Name)
+		rights.Own = append(rights.Own,
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{state}, Verbs: []string{"get", "update"}},
+			rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, ResourceNames: []string{config.Name}, Verbs: []string{"get"}},
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+		)
 	}
 	return rights
 }

@@ -3,61 +3,123 @@ package operator_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/fstest"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
-	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/internal/record"
 	"github.com/operatorkit/operatorkit/operator/internal/upgrade"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/objectresource"
+	"github.com/operatorkit/operatorkit/resource/statusresource"
 )
 
-const fleetLabel = "fleet"
+const siteCRD = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: sites.upgrade.test.operatorkit.io
+spec:
+  group: upgrade.test.operatorkit.io
+  scope: Namespaced
+  names: {plural: sites, singular: site, kind: Site, listKind: SiteList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              user: {type: string}
+          status:
+            type: object
+            x-kubernetes-preserve-unknown-fields: true
+            properties:
+              observedGeneration: {type: integer, format: int64}
+              conditions:
+                type: array
+                x-kubernetes-list-type: map
+                x-kubernetes-list-map-keys: [type]
+                items:
+                  type: object
+                  x-kubernetes-preserve-unknown-fields: true
+                  required: [type]
+                  properties: {type: {type: string}}
+`
 
-// fleet is a number of objects, each with a page that an operator makes. A page is broken if its
-// text is.
+func site(namespace, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: "upgrade.test.operatorkit.io", Version: "v1", Kind: "Site"})
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}
+
+// fleet is a number of Sites, each with a page that an operator makes. A Site with a broken page is
+// not ready.
 type fleet struct {
 	t         *testing.T
 	client    client.WithWatch
 	instance  *operatortest.Instance
 	namespace string
-	names     []string
+	// namespaces are those with sites.
+	namespaces []string
+	names      []string
 
-	mu sync.Mutex
 	// broken are the texts with which a page is never ready.
 	broken map[string]bool
 	// most is the largest number of places at once.
 	most int
 }
 
-func newFleet(t *testing.T, objects int) *fleet {
+func newFleet(t *testing.T, sites int) *fleet {
 	t.Helper()
 	instance := operatortest.Start(t)
-	f := &fleet{t: t, instance: instance, namespace: instance.Namespace(t), broken: map[string]bool{}}
+	crds, err := operator.ReadCRDs(fstest.MapFS{"sites.yaml": {Data: []byte(siteCRD)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	instance.InstallCRDs(t, crds...)
+	f := &fleet{t: t, instance: instance, namespace: instance.Namespace(t), broken: map[string]bool{"broken": true}}
 	f.client = operatortest.NewClient(t, instance.RESTConfig(), nil)
-	for i := range objects {
+	for i := range sites {
 		f.add(fmt.Sprintf("site-%02d", i), nil)
 	}
 	return f
 }
 
-func (f *fleet) add(name string, more map[string]string) {
+func (f *fleet) add(name string, labels map[string]string) {
 	f.t.Helper()
-	object := configMap(f.namespace, name)
-	object.Labels = map[string]string{fleetLabel: "yes"}
-	for k, v := range more {
-		object.Labels[k] = v
+	f.addIn(f.namespace, name, labels)
+}
+
+func (f *fleet) addIn(namespace, name string, labels map[string]string) {
+	f.t.Helper()
+	if !slices.Contains(f.namespaces, namespace) {
+		f.namespaces = append(f.namespaces, namespace)
 	}
+	object := site(namespace, name)
+	object.Object["spec"] = map[string]any{"user": ""}
+	object.SetLabels(labels)
 	if err := f.client.Create(f.t.Context(), object); err != nil {
 		f.t.Fatal(err)
 	}
@@ -67,14 +129,16 @@ func (f *fleet) add(name string, more map[string]string) {
 // build is a build of the operator of a fleet.
 type build struct {
 	name string
-	// text returns the text of a page.
-	text    func(object *corev1.ConfigMap) string
-	upgrade operator.UpgradeConfig
-	log     *journal
-}
-
-func textOf(text string) func(*corev1.ConfigMap) string {
-	return func(object *corev1.ConfigMap) string { return text + object.Data["user"] }
+	// text is the text of a page, before what the user of the site adds.
+	text string
+	// further are resources before the page.
+	further  []framework.Resource
+	upgrade  operator.UpgradeConfig
+	election operator.LeaderElectionConfig
+	sharding bool
+	// namespaces are the namespaces of the sites. Default: that of the fleet.
+	namespaces []string
+	log        *journal
 }
 
 // run runs a build.
@@ -89,58 +153,66 @@ func (f *fleet) operator(b build) *operator.Operator {
 	if b.log != nil {
 		logger = logTo(f.t, b.log)
 	}
+	if b.namespaces == nil {
+		b.namespaces = []string{f.namespace}
+	}
 	deps, err := operator.NewDependencies(operator.DependenciesConfig{
-		Name: "fleet", RESTConfig: f.instance.RESTConfig(), Scheme: f.client.Scheme(), Logger: logger, Namespaces: []string{f.namespace},
+		Name: "fleet", RESTConfig: f.instance.RESTConfig(), Scheme: f.client.Scheme(), Logger: logger, Namespaces: b.namespaces,
 	})
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	f.t.Cleanup(deps.Close)
-	source, err := informer.NewKubernetes(informer.KubernetesConfig{
-		Client: deps.Client, Object: &corev1.ConfigMap{}, Namespaces: []string{f.namespace}, Logger: quiet(f.t),
-		LabelSelector: labels.SelectorFromSet(labels.Set{fleetLabel: "yes"}),
-	})
+	source, err := deps.NewSource(site("", ""))
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	pages, err := objectresource.New(objectresource.Config[*corev1.ConfigMap]{
+	pages, err := objectresource.New(objectresource.Config[*unstructured.Unstructured]{
 		Name: "pages", Client: deps.Client, Logger: logger, Kinds: []client.Object{&corev1.ConfigMap{}},
-		Desired: func(_ context.Context, object *corev1.ConfigMap) ([]client.Object, error) {
-			page := configMap(object.Namespace, object.Name+"-page")
-			page.Data = map[string]string{"text": b.text(object)}
+		Desired: func(_ context.Context, object *unstructured.Unstructured) ([]client.Object, error) {
+			page := configMap(object.GetNamespace(), object.GetName()+"-page")
+			user, _, _ := unstructured.NestedString(object.Object, "spec", "user")
+			page.Data = map[string]string{"text": b.text + user}
 			return []client.Object{page}, nil
 		},
 	})
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	sites, err := deps.NewFramework(framework.Config{Name: "sites", Source: source, Resources: []framework.Resource{pages}})
+	status, err := statusresource.New(statusresource.Config[*unstructured.Unstructured]{
+		Client: deps.Client, Logger: logger,
+		Set: func(_ context.Context, object *unstructured.Unstructured, report *statusresource.Report) error {
+			if f.broken[f.pageIn(object.GetNamespace(), object.GetName())] {
+				report.Reconciling("Broken", "the page is broken")
+			}
+			return unstructured.SetNestedField(object.Object, b.name, "status", "build")
+		},
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	sites, err := deps.NewFramework(framework.Config{
+		Name: "sites", Source: source, Resources: append(b.further, pages, status),
+		BackOffFactory: func() backoff.BackOff { return backoff.NewConstantBackOff(50 * time.Millisecond) },
+	})
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	b.upgrade.Build = b.name
-	if b.upgrade.Ready == nil {
-		b.upgrade.Ready = f.ready
-	}
 	if b.upgrade.MinReady == 0 {
-		b.upgrade.MinReady = 50 * time.Millisecond
+		b.upgrade.MinReady = 20 * time.Millisecond
 	}
 	return newOperator(f.t, operator.Config{
 		Name: "fleet", Logger: logger, RESTConfig: deps.RESTConfig, Frameworks: []*framework.Framework{sites},
+		LeaderElection: b.election, Sharding: operator.ShardingConfig{Enabled: b.sharding},
 		Upgrade: b.upgrade, StateNamespace: f.namespace,
 	})
 }
 
-// ready reports whether the page of an object is ready.
-func (f *fleet) ready(obj any) bool {
-	text := f.page(obj.(client.Object).GetName())
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return !f.broken[text]
-}
+func (f *fleet) page(name string) string { return f.pageIn(f.namespace, name) }
 
-func (f *fleet) page(name string) string {
-	page := configMap(f.namespace, name+"-page")
+func (f *fleet) pageIn(namespace, name string) string {
+	page := configMap(namespace, name+"-page")
 	if err := f.client.Get(context.Background(), client.ObjectKeyFromObject(page), page); err != nil {
 		return ""
 	}
@@ -151,15 +223,33 @@ func (f *fleet) page(name string) string {
 func (f *fleet) pages() map[string]int {
 	texts := map[string]int{}
 	list := &corev1.ConfigMapList{}
-	if err := f.client.List(context.Background(), list, client.InNamespace(f.namespace)); err != nil {
+	if err := f.client.List(context.Background(), list); err != nil {
 		f.t.Error(err)
 	}
 	for _, item := range list.Items {
-		if strings.HasSuffix(item.Name, "-page") {
+		if slices.Contains(f.namespaces, item.Namespace) && strings.HasSuffix(item.Name, "-page") {
 			texts[item.Data["text"]]++
 		}
 	}
 	return texts
+}
+
+// site returns a site as it is.
+func (f *fleet) site(name string) *unstructured.Unstructured {
+	f.t.Helper()
+	object := site(f.namespace, name)
+	if err := f.client.Get(f.t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		f.t.Fatal(err)
+	}
+	return object
+}
+
+// patch changes a site.
+func (f *fleet) patch(name, patch string) {
+	f.t.Helper()
+	if err := f.client.Patch(f.t.Context(), site(f.namespace, name), client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		f.t.Fatal(err)
+	}
 }
 
 // state returns the state of the upgrade.
@@ -199,21 +289,52 @@ func (f *fleet) want(pages map[string]int) {
 	})
 }
 
-func TestAnUpgradeThatBreaksObjectsHaltsAndTheFormerBuildBringsThemBack(t *testing.T) {
-	f := newFleet(t, 20)
-	f.broken["broken"] = true
-	limits := operator.UpgradeConfig{Budget: "3", ProgressDeadline: 2 * time.Second}
-	first := build{name: "one", text: textOf("fine"), upgrade: limits}
+// started runs a first build until its upgrade is finished, and stops it.
+func (f *fleet) started(limits operator.UpgradeConfig) build {
+	f.t.Helper()
+	first := build{name: "one", text: "fine", upgrade: limits}
 	running := f.run(first)
 	f.phase("one", upgrade.Finished)
-	f.want(map[string]int{"fine": 20})
-	if err := running.stop(); err != nil {
-		t.Fatal(err)
+	f.want(map[string]int{"fine": len(f.names)})
+	f.end(running)
+	f.most = 0
+	return first
+}
+
+func (f *fleet) end(r *running) {
+	f.t.Helper()
+	if err := r.stop(); err != nil {
+		f.t.Fatal(err)
 	}
+}
+
+// touch makes all sites be reconciled again.
+func (f *fleet) touch() {
+	f.t.Helper()
+	for _, name := range f.names {
+		f.patch(name, `{"metadata":{"annotations":{"touched":"`+time.Now().String()+`"}}}`)
+	}
+}
+
+// held returns the names of the sites without a place.
+func (f *fleet) held() (names []string) {
+	s := f.state()
+	for _, name := range f.names {
+		if !slices.ContainsFunc(s.Places, func(p upgrade.Place) bool { return p.Name == name }) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func TestAnUpgradeThatBreaksObjectsHaltsAndTheFormerBuildBringsThemBack(t *testing.T) {
+	f := newFleet(t, 20)
+	limits := operator.UpgradeConfig{Budget: "3", ProgressDeadline: time.Second}
+	first := f.started(limits)
 
 	log := &journal{}
-	second := build{name: "two", text: textOf("broken"), upgrade: limits, log: log}
-	running = f.run(second)
+	second := build{name: "two", text: "broken", upgrade: limits, log: log}
+	running := f.run(second)
 	s := f.phase("two", upgrade.Halted)
 	if s.From.ID != "one" || len(s.Places) != 3 || s.Failures == 0 {
 		t.Errorf("state %+v", s)
@@ -222,77 +343,298 @@ func TestAnUpgradeThatBreaksObjectsHaltsAndTheFormerBuildBringsThemBack(t *testi
 	if !log.contains("upgrade Halted") {
 		t.Error("the log does not say that the upgrade is halted")
 	}
-	// It stays halted, also in another process of the build.
-	if err := running.stop(); err != nil {
-		t.Fatal(err)
+	f.event(s.Places[0].Name, operator.ReasonUpgradeFailed)
+	// What is held is as the former build has left it, and ready.
+	held := f.held()
+	if text := fmt.Sprint(f.site(held[0]).Object["status"]); !strings.Contains(text, "build:one") || !strings.Contains(text, "status:True type:Ready") {
+		t.Errorf("status of a held site: %s", text)
 	}
+	f.end(running)
+
+	// Another process of the build stays halted.
 	running = f.run(second)
 	f.touch()
 	f.want(map[string]int{"fine": 17, "broken": 3})
-	if s := f.state(); s.Phase != upgrade.Halted {
+	// Changes by users, new objects and deletions go through.
+	f.patch(held[0], `{"spec":{"user":"!"}}`)
+	f.add("site-new", nil)
+	if err := f.client.Delete(t.Context(), site(f.namespace, held[1])); err != nil {
+		t.Fatal(err)
+	}
+	f.names = slices.DeleteFunc(f.names, func(name string) bool { return name == held[1] })
+	f.want(map[string]int{"fine": 15, "broken": 4, "broken!": 1})
+	if s := f.phase("two", upgrade.Halted); len(s.Places) != 3 {
 		t.Errorf("state %+v", s)
 	}
-	// A user's change goes through, and so do new objects and deletions.
-	f.change("site-19", "!")
-	f.add("site-20", nil)
-	if err := f.client.Delete(t.Context(), configMap(f.namespace, f.held())); err != nil {
-		t.Fatal(err)
-	}
-	if err := running.stop(); err != nil {
-		t.Fatal(err)
-	}
+	f.end(running)
 
 	running = f.run(first)
 	f.phase("one", upgrade.Finished)
-	if err := running.stop(); err != nil {
-		t.Fatal(err)
-	}
+	f.want(map[string]int{"fine": 19, "fine!": 1})
+	f.end(running)
 	if f.most > 3 {
 		t.Errorf("%d objects had places at once", f.most)
 	}
 }
 
-// touch makes all objects be reconciled again.
-func (f *fleet) touch() {
+// event waits for an event on a site.
+func (f *fleet) event(name, reason string) {
 	f.t.Helper()
-	for _, name := range f.names {
-		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"touched":"`+time.Now().String()+`"}}}`))
-		if err := client.IgnoreNotFound(f.client.Patch(f.t.Context(), configMap(f.namespace, name), patch)); err != nil {
-			f.t.Fatal(err)
+	operatortest.Eventually(f.t, "the event "+reason+" on "+name, func() error {
+		events := &corev1.EventList{}
+		if err := f.client.List(f.t.Context(), events, client.InNamespace(f.namespace)); err != nil {
+			return err
 		}
-	}
-}
-
-func (f *fleet) change(name, data string) {
-	f.t.Helper()
-	patch := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"user":"`+data+`"}}`))
-	if err := f.client.Patch(f.t.Context(), configMap(f.namespace, name), patch); err != nil {
-		f.t.Fatal(err)
-	}
-}
-
-// held returns the name of an object without a place.
-func (f *fleet) held() string {
-	s := f.state()
-	for _, name := range f.names {
-		if !slices.ContainsFunc(s.Places, func(p upgrade.Place) bool { return p.Name == name }) {
-			return name
+		for _, e := range events.Items {
+			if e.Reason == reason && e.InvolvedObject.Name == name {
+				return nil
+			}
 		}
-	}
-	f.t.Fatal("all have places")
-	return ""
+		return fmt.Errorf("%d events", len(events.Items))
+	})
 }
 
 func TestABuildThatChangesNothingTakesNoPlace(t *testing.T) {
 	f := newFleet(t, 20)
-	running := f.run(build{name: "one", text: textOf("fine"), upgrade: operator.UpgradeConfig{Budget: "1"}})
-	f.phase("one", upgrade.Finished)
-	_ = running.stop()
-	running = f.run(build{name: "two", text: textOf("fine"), upgrade: operator.UpgradeConfig{Budget: "1"}})
-	s := f.phase("two", upgrade.Finished)
-	if s.Done != 0 || f.most != 0 {
+	f.started(operator.UpgradeConfig{Budget: "1"})
+	running := f.run(build{name: "two", text: "fine", upgrade: operator.UpgradeConfig{Budget: "1"}})
+	if s := f.phase("two", upgrade.Finished); s.Done != 0 || f.most != 0 {
 		t.Errorf("state %+v; %d objects had places at once", s, f.most)
 	}
-	_ = running.stop()
+	f.end(running)
 }
 
+func TestObjectsGetPlacesInTurnUntilAllAreDone(t *testing.T) {
+	f := newFleet(t, 20)
+	f.started(operator.UpgradeConfig{Budget: "2"})
+	running := f.run(build{name: "two", text: "new", upgrade: operator.UpgradeConfig{Budget: "10%"}})
+	if s := f.phase("two", upgrade.Finished); s.Done != 20 || f.most != 2 {
+		t.Errorf("state %+v; %d objects had places at once", s, f.most)
+	}
+	f.want(map[string]int{"new": 20})
+	f.end(running)
+}
+
+func TestAnotherProcessContinuesWithTheSamePlaces(t *testing.T) {
+	f := newFleet(t, 12)
+	f.started(operator.UpgradeConfig{Budget: "3"})
+	for _, name := range []string{"two", "three"} {
+		// Pages of the second build are never ready: the places are taken for long.
+		next := build{name: name, text: "broken", upgrade: operator.UpgradeConfig{Budget: "3", ProgressDeadline: time.Hour}}
+		for range 3 {
+			running := f.run(next)
+			operatortest.Eventually(t, "all places are taken", func() bool { s := f.state(); return s.To.ID == name && len(s.Places) == 3 })
+			f.touch()
+			f.want(map[string]int{"fine": 9, "broken": 3})
+			f.end(running)
+		}
+	}
+	running := f.run(build{name: "four", text: "good", upgrade: operator.UpgradeConfig{Budget: "3"}})
+	f.phase("four", upgrade.Finished)
+	f.want(map[string]int{"good": 12})
+	f.end(running)
+	if f.most != 3 {
+		t.Errorf("%d objects had places at once", f.most)
+	}
+}
+
+func TestAnnotationsHoldAnObjectOrLetItPass(t *testing.T) {
+	f := newFleet(t, 6)
+	f.started(operator.UpgradeConfig{Budget: "1"})
+	f.patch("site-00", `{"metadata":{"annotations":{"operatorkit.io/upgrade":"hold"}}}`)
+	f.patch("site-01", `{"metadata":{"annotations":{"operatorkit.io/upgrade":"now"}}}`)
+	next := build{name: "two", text: "broken", upgrade: operator.UpgradeConfig{Budget: "1", ProgressDeadline: time.Second}}
+	running := f.run(next)
+	f.phase("two", upgrade.Halted)
+	f.want(map[string]int{"fine": 4, "broken": 2})
+	if got := f.page("site-01"); got != "broken" {
+		t.Errorf("the page of the site that passes is %q", got)
+	}
+	f.end(running)
+	running = f.run(build{name: "three", text: "good", upgrade: operator.UpgradeConfig{Budget: "1"}})
+	s := f.phase("three", upgrade.Finished)
+	f.want(map[string]int{"good": 5, "fine": 1})
+	if len(s.OnHold) != 1 || s.OnHold[0].Name != "site-00" {
+		t.Errorf("on hold are %v", s.OnHold)
+	}
+	f.touch()
+	f.want(map[string]int{"good": 5, "fine": 1})
+	f.patch("site-00", `{"metadata":{"annotations":{"operatorkit.io/upgrade":null}}}`)
+	f.want(map[string]int{"good": 6})
+	f.end(running)
+}
+
+func TestCanariesAreDoneBeforeOthersBegin(t *testing.T) {
+	f := newFleet(t, 6)
+	f.add("canary-0", map[string]string{"canary": "yes"})
+	f.add("canary-1", map[string]string{"canary": "yes"})
+	f.started(operator.UpgradeConfig{Budget: "5"})
+	canaries := labels.SelectorFromSet(labels.Set{"canary": "yes"})
+	next := build{name: "two", text: "broken", upgrade: operator.UpgradeConfig{Budget: "5", ProgressDeadline: time.Second, Canaries: canaries}}
+	running := f.run(next)
+	s := f.phase("two", upgrade.Halted)
+	for _, p := range s.Places {
+		if !strings.HasPrefix(p.Name, "canary") {
+			t.Errorf("%s has a place", p.Object)
+		}
+	}
+	f.want(map[string]int{"fine": 6, "broken": 2})
+	f.end(running)
+}
+
+func TestAPermanentErrorIsAFailure(t *testing.T) {
+	f := newFleet(t, 6)
+	f.started(operator.UpgradeConfig{Budget: "2"})
+	fails := &resource{func(context.Context, any) error { return framework.Permanent(errors.New("out of order")) }}
+	running := f.run(build{name: "two", text: "new", further: []framework.Resource{fails}, upgrade: operator.UpgradeConfig{Budget: "2"}})
+	s := f.phase("two", upgrade.Halted)
+	if len(s.Places) != 2 || !strings.Contains(s.Reason, "out of order") {
+		t.Errorf("state %+v", s)
+	}
+	f.want(map[string]int{"fine": 6})
+	f.end(running)
+}
+
+func TestAResourceThatCantPredictItsChangesNeedsAPlace(t *testing.T) {
+	f := newFleet(t, 6)
+	f.started(operator.UpgradeConfig{Budget: "2"})
+	var called atomic.Int64
+	opaque := &resource{func(context.Context, any) error { called.Add(1); return errors.New("not yet") }}
+	running := f.run(build{name: "two", text: "fine", further: []framework.Resource{opaque}, upgrade: operator.UpgradeConfig{Budget: "2"}})
+	operatortest.Eventually(t, "all places are taken", func() bool { return len(f.state().Places) == 2 && called.Load() > 10 })
+	f.end(running)
+	if f.most > 2 {
+		t.Errorf("%d objects had places at once", f.most)
+	}
+}
+
+func TestWhatIsDeletedGivesItsPlaceBack(t *testing.T) {
+	f := newFleet(t, 4)
+	f.started(operator.UpgradeConfig{Budget: "1"})
+	running := f.run(build{name: "two", text: "broken", upgrade: operator.UpgradeConfig{Budget: "1", ProgressDeadline: time.Hour}})
+	last := ""
+	for range 4 {
+		operatortest.Eventually(t, "another one has the place", func() bool {
+			places := f.state().Places
+			if len(places) != 1 || places[0].Name == last {
+				return false
+			}
+			last = places[0].Name
+			return true
+		})
+		if err := f.client.Delete(t.Context(), site(f.namespace, last)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.phase("two", upgrade.Finished)
+	f.end(running)
+}
+
+func TestAPausedUpgradeGivesNoPlacesAndAFinishedOneHoldsNothing(t *testing.T) {
+	f := newFleet(t, 4)
+	f.started(operator.UpgradeConfig{Budget: "1"})
+	next := build{name: "two", text: "broken", upgrade: operator.UpgradeConfig{Budget: "1", ProgressDeadline: time.Second}}
+	running := f.run(next)
+	f.phase("two", upgrade.Halted)
+	f.set(upgrade.Running)
+	f.phase("two", upgrade.Halted) // It fails again.
+	f.set(upgrade.Finished)
+	f.want(map[string]int{"broken": 4})
+	f.end(running)
+	running = f.run(build{name: "three", text: "good", upgrade: operator.UpgradeConfig{Budget: "1", MinReady: time.Second}})
+	f.phase("three", upgrade.Running)
+	f.set(upgrade.Paused)
+	s := f.phase("three", upgrade.Paused)
+	operatortest.Eventually(t, "no place is taken any more", func() bool { return len(f.state().Places) == 0 })
+	f.touch()
+	if now := f.pages(); now["broken"] < 4-s.Done-len(s.Places) {
+		t.Errorf("pages %v while the upgrade was paused at %+v", now, s)
+	}
+	f.set(upgrade.Running)
+	f.phase("three", upgrade.Finished)
+	f.want(map[string]int{"good": 4})
+	f.end(running)
+}
+
+// set sets the phase as a person does.
+func (f *fleet) set(phase upgrade.Phase) {
+	f.t.Helper()
+	stored := record.Record[upgrade.State]{Client: f.client, Namespace: f.namespace, Name: operator.StateName("fleet", ""), Key: "upgrade"}
+	if _, err := stored.Change(f.t.Context(), func(s *upgrade.State) error { return s.Set(phase, time.Now()) }); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func TestWithoutItsStateAnUpgradeChangesNothing(t *testing.T) {
+	f := newFleet(t, 4)
+	f.started(operator.UpgradeConfig{Budget: "4"})
+	stored := configMap(f.namespace, operator.StateName("fleet", ""))
+	unreadable := client.RawPatch(types.MergePatchType, []byte(`{"data":{"upgrade":"none"}}`))
+	if err := f.client.Patch(t.Context(), stored, unreadable); err != nil {
+		t.Fatal(err)
+	}
+	log := &journal{}
+	running := f.run(build{name: "two", text: "new", log: log, upgrade: operator.UpgradeConfig{Budget: "4"}})
+	operatortest.Eventually(t, "the log says why", func() bool { return log.contains("mend or delete it") })
+	f.add("site-new", nil)
+	f.want(map[string]int{"fine": 4, "new": 1})
+	if err := f.client.Delete(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	f.phase("two", upgrade.Finished)
+	f.want(map[string]int{"new": 5})
+	f.end(running)
+}
+
+func TestReplicasThatShareTheWorkShareTheBudget(t *testing.T) {
+	f := newFleet(t, 0)
+	var namespaces []string
+	for range 6 {
+		namespaces = append(namespaces, f.instance.Namespace(t))
+	}
+	for i := range 30 {
+		f.addIn(namespaces[i%6], fmt.Sprintf("site-%02d", i), nil)
+	}
+	limits := operator.UpgradeConfig{Budget: "3", ProgressDeadline: 3 * time.Second}
+	join := func(name, text, identity string) *running {
+		return f.run(build{
+			name: name, text: text, upgrade: limits, sharding: true, namespaces: namespaces, election: operator.LeaderElectionConfig{
+				Enabled: true, Namespace: f.namespace, Identity: identity,
+				LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond,
+			},
+		})
+	}
+	start := func(name, text string) (all []*running) {
+		for _, identity := range []string{"a", "b", "c"} {
+			all = append(all, join(name, text, identity+name))
+		}
+		return all
+	}
+	replicas := start("one", "fine")
+	f.phase("one", upgrade.Finished)
+	f.want(map[string]int{"fine": 30})
+	// Replicas of the next build join before those of the former one leave.
+	next := start("two", "broken")
+	for _, r := range replicas {
+		f.end(r)
+	}
+	if s := f.phase("two", upgrade.Halted); len(s.Places) > 3 {
+		t.Errorf("state %+v", s)
+	}
+	if got := f.pages(); got["broken"] > 3 {
+		t.Errorf("pages %v", got)
+	}
+	// The former build takes over.
+	replicas = start("one", "fine")
+	for _, r := range next {
+		f.end(r)
+	}
+	f.phase("one", upgrade.Finished)
+	f.want(map[string]int{"fine": 30})
+	for _, r := range replicas {
+		f.end(r)
+	}
+	if f.most > 3 {
+		t.Errorf("%d objects had places at once", f.most)
+	}
+}

@@ -71,7 +71,7 @@ func New(config Config) (*cobra.Command, error) {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	p.connectionFlags(root.PersistentFlags())
-	root.AddCommand(p.runCommand(), p.planCommand(), p.applyCommand(), p.explainCommand(), p.crdsCommand(), p.manifestsCommand(), p.versionCommand())
+	root.AddCommand(p.runCommand(), p.planCommand(), p.applyCommand(), p.explainCommand(), p.crdsCommand(), p.manifestsCommand(), p.upgradeCommand(), p.versionCommand())
 	root.AddCommand(p.furtherCommands()...)
 	if len(p.taken) > 0 {
 		slices.Sort(p.taken)

@@ -48,6 +48,8 @@ type Config struct {
 	// Enabled is that of --leader-elect. With a Lock of its own, the flags for the name and the namespace of the Lease have no
 	// effect. Default: off, and the defaults of operator.LeaderElectionConfig.
 	LeaderElection operator.LeaderElectionConfig
+	// Upgrade limits how many objects a new build changes at a time. Its Budget is the default of --upgrade-budget. Default: no limit.
+	Upgrade operator.UpgradeConfig
 	// Configure adds to what "run" gives to operator.New: Runnables, Sources, time-outs. It is called once after New, when the flags
 	// are in config already; what it changes of those wins over them. "plan", "apply" and "manifests" call it too: the first two run
 	// its Sources, and none of them its Runnables. An error ends the command. Default: none.

@@ -33,6 +33,7 @@ type options struct {
 	listenAddress    string
 	election         operator.LeaderElectionConfig
 	sharding         bool
+	upgradeBudget    string
 	shutdownTimeout  time.Duration
 	planOnly         bool
 	crds             string
@@ -69,6 +70,7 @@ func (p *program) runFlags(flags *pflag.FlagSet) {
 	o.inspectorMemory.Quantity = *resource.NewQuantity(inspector.DefaultMemory, resource.BinarySI)
 	flags.Var(&o.inspectorMemory, "inspector-memory", "about how much memory the reconciliations that the page shows may take, such as 128Mi")
 	p.electionFlags(flags)
+	flags.StringVar(&o.upgradeBudget, "upgrade-budget", p.config.Upgrade.Budget, "objects that a new build of the operator may change at a time before they are ready again, such as 5, or 2% of all (default no limit)")
 	flags.DurationVar(&o.shutdownTimeout, "shutdown-timeout", framework.DefaultShutdownTimeout, "time for reconciliations under way to complete at the end, before they are cancelled; 0 is none")
 	flags.Float32Var(&o.qps, "kube-api-qps", 0, "requests a second to the API server at most (default no limit but the server's own)")
 	flags.IntVar(&o.burst, "kube-api-burst", 0, "requests at once to the API server at most, with --kube-api-qps (default 10)")

@@ -1,0 +1,167 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/internal/record"
+	"github.com/operatorkit/operatorkit/operator/internal/upgrade"
+)
+
+// The exit codes of "upgrade status".
+const (
+	// ExitUpgrading is for an upgrade that is running or paused.
+	ExitUpgrading = 2
+	// ExitHalted is for an upgrade that is halted.
+	ExitHalted = 3
+)
+
+func (p *program) upgradeCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "upgrade",
+		Short: "Show and control the upgrade to another build of the operator",
+		Long: "Show and control the upgrade to another build of the operator. With --upgrade-budget of \"run\", a new build\n" +
+			"changes only so many objects at a time: an object needs a place until it is ready again. After failures the\n" +
+			"upgrade halts. The state is in the ConfigMap NAME-state beside the Lease.",
+		Args: understood(cobra.NoArgs),
+	}
+	var output outputOptions
+	status := &cobra.Command{
+		Use:   "status",
+		Short: "Show the upgrade: exit code 0 finished, 2 running or paused, 3 halted",
+		Args:  understood(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := output.check(); err != nil {
+				return err
+			}
+			return p.upgradeStatus(cmd.Context(), cmd.OutOrStdout(), output)
+		},
+	}
+	output.flags(status.Flags())
+	cmd.AddCommand(status,
+		p.upgradeTo(upgrade.Paused, "pause", "Give no more places until \"upgrade resume\""),
+		p.upgradeTo(upgrade.Running, "resume", "Continue a paused or halted upgrade; the failures so far count no more"),
+		p.upgradeTo(upgrade.Finished, "finish", "Let the new build change all objects at once"),
+	)
+	for _, c := range cmd.Commands() {
+		c.Flags().StringVar(&p.options.election.Namespace, "leader-election-namespace", p.config.LeaderElection.Namespace,
+			"namespace of the Lease and of the state (default that of the kubeconfig's context)")
+		c.Flags().StringVar(&p.options.election.Name, "leader-election-name", p.config.LeaderElection.Name,
+			"name of the Lease (default that of the operator)")
+	}
+	return cmd
+}
+
+// upgradeTo is the command for a phase.
+func (p *program) upgradeTo(phase upgrade.Phase, use, short string) *cobra.Command {
+	return &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args:  understood(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			stored, err := p.upgradeRecord()
+			if err != nil {
+				return err
+			}
+			state, err := stored.Change(cmd.Context(), func(s *upgrade.State) error {
+				if s.Phase == phase {
+					return record.ErrUnchanged
+				}
+				return s.Set(phase, time.Now())
+			})
+			if err != nil {
+				return fmt.Errorf("upgrade %s: %w", use, err)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "upgrade to %s: %s\n", state.To, state.Phase)
+			return err
+		},
+	}
+}
+
+// upgradeRecord returns the state of the upgrade at the API server.
+func (p *program) upgradeRecord() (record.Record[upgrade.State], error) {
+	apiClient, namespace, err := (&Program{p}).Client()
+	if err != nil {
+		return record.Record[upgrade.State]{}, err
+	}
+	return record.Record[upgrade.State]{
+		Client: apiClient, Namespace: cmp.Or(p.options.election.Namespace, namespace),
+		Name: operator.StateName(p.config.Name, p.options.election.Name), Key: "upgrade",
+	}, nil
+}
+
+func (p *program) upgradeStatus(ctx context.Context, w io.Writer, output outputOptions) error {
+	stored, err := p.upgradeRecord()
+	if err != nil {
+		return err
+	}
+	state, err := stored.Read(ctx)
+	switch {
+	case err != nil:
+		return err
+	case state.Phase == "":
+		return fmt.Errorf("there is no state in ConfigMap %s/%s: the operator has not run with --upgrade-budget, or with another "+
+			"--leader-election-namespace or --leader-election-name", stored.Namespace, stored.Name)
+	}
+	if output.format == outputJSON {
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		err = encoder.Encode(state)
+	} else {
+		err = writeUpgrade(w, state, time.Now())
+	}
+	switch {
+	case err != nil:
+		return err
+	case state.Phase == upgrade.Halted:
+		return &ExitError{Code: ExitHalted}
+	case state.Phase != upgrade.Finished:
+		return &ExitError{Code: ExitUpgrading}
+	}
+	return nil
+}
+
+// writeUpgrade writes the state of an upgrade for people.
+func writeUpgrade(w io.Writer, s upgrade.State, now time.Time) error {
+	var failed error
+	line := func(format string, args ...any) {
+		_, err := fmt.Fprintln(w, plan.Escape(fmt.Sprintf(format, args...)))
+		failed = errors.Join(failed, err)
+	}
+	since := func(t time.Time) string { return now.Sub(t).Round(time.Second).String() }
+	line("upgrade from %s to %s: %s, started %s ago", s.From, s.To, s.Phase, since(s.Since))
+	if s.Reason != "" {
+		line("  halted because: %s", s.Reason)
+		line("  go back to the former build, or fix the cause and run \"upgrade resume\"")
+	}
+	line("  done: %d, with a place: %d, failures: %d", s.Done, len(s.Places), s.Failures)
+	for _, p := range s.Places {
+		text := "is not ready yet"
+		if p.Failed != "" {
+			text = p.Failed
+		}
+		line("    %s: for %s, %s", p.Object, since(p.Since), text)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Reports)) {
+		r := s.Reports[name]
+		line("  %s: %d objects, %d not reconciled yet, %d held", name, r.Objects, r.Unseen, r.Held)
+	}
+	if len(s.OnHold) > 0 {
+		line("  on hold by the annotation %s: %d", upgrade.Annotation, len(s.OnHold))
+		for _, o := range s.OnHold {
+			line("    %s", o)
+		}
+	}
+	return failed
+}

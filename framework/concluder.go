@@ -39,6 +39,8 @@ type Conclusion struct {
 	// Outcome is Failed after an error. It is Waiting if a [Policy] has held something, or if a
 	// deletion does not finish with this reconciliation. Otherwise it is Succeeded.
 	Outcome Outcome
+	// Held says why a Policy has held something. It is empty if none has.
+	Held string
 	// Err is the error, which names the resource and the step.
 	Err error
 	// Deleting is true if the object is being deleted.
@@ -61,10 +63,14 @@ func ConclusionOf(ctx context.Context) Conclusion {
 		before, _ := r.framework.failures.Get(r.key)
 		c.Lasting = lasting(before.conflicts + 1)
 	}
+	held := r.unfinished.Load()
+	if held != nil {
+		c.Held = *held
+	}
 	switch {
 	case c.Err != nil:
 		c.Outcome = Failed
-	case r.unfinished.Load(),
+	case held != nil,
 		c.Deleting && (finalizerskeptcontext.IsKept(ctx) || !deletionallowedcontext.IsDeletionAllowed(ctx)):
 		c.Outcome = Waiting
 	}

@@ -15,7 +15,8 @@ import (
 type Reconciled struct {
 	// Outcome is Succeeded for a finished deletion, and Waiting or Canceled for an unfinished one.
 	Outcome Outcome
-	// Reason says in words why there was nothing to reconcile, when Outcome is Ignored.
+	// Reason says in words why there was nothing to reconcile, when Outcome is Ignored, or why a
+	// Policy has held something, when Outcome is Waiting.
 	Reason string
 	// RequeueAfter is the time after which a resource requests a requeue; 0 is never.
 	RequeueAfter time.Duration

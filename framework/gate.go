@@ -94,7 +94,7 @@ func gate(ctx context.Context, p Proposal) (held parts, err error) {
 			s.observers().held(s, v.reason)
 		}
 		if v.held&^updatePart != 0 {
-			s.reconciliation.unfinished.Store(true)
+			s.reconciliation.unfinished.CompareAndSwap(nil, &v.reason)
 		}
 		held |= v.held
 		p.parts &^= v.held

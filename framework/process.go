@@ -201,9 +201,9 @@ type reconciliation struct {
 	plans bool
 	// first is true if the reconciliation has added the finalizer.
 	first bool
-	// unfinished is set when the gate has held something that must be done before the object is
-	// done. Updates that a signal forbids need not be done.
-	unfinished atomic.Bool
+	// unfinished says why the gate has held something that must be done before the object is done.
+	// It is nil if the gate hasn't. Updates that a signal forbids need not be done.
+	unfinished atomic.Pointer[string]
 	// requeuedBy is the resource that requested the next requeue, the earliest if several did.
 	requeuedBy string
 }

@@ -162,13 +162,14 @@ func (f *Framework) runResourceSet(r *reconciliation, set *ResourceSet, obj any)
 	handOn(ctx, r)
 	res := result{reconciliation: r, outcome: Succeeded}
 	res.requeueAfter, _ = requeuecontext.After(r)
+	held := r.unfinished.Load()
 	switch {
 	case err != nil:
 		res.outcome, res.err = Failed, err
 	case reconciliationcanceledcontext.IsCanceled(r):
 		res.outcome = Canceled
-	case r.unfinished.Load():
-		res.outcome = Waiting
+	case held != nil:
+		res.outcome, res.reason = Waiting, *held
 	}
 	return ctx, res
 }

@@ -172,7 +172,7 @@ func (r recorder) recordOf(e ended) *Record {
 
 // signalsOf returns the signals that were set, in words.
 func signalsOf(r *reconciliation) []string {
-	if !r.IsAnySet() && !r.unfinished.Load() {
+	if !r.IsAnySet() && r.unfinished.Load() == nil {
 		return nil
 	}
 	var signals []string
@@ -183,7 +183,7 @@ func signalsOf(r *reconciliation) []string {
 	}
 	note(reconciliationcanceledcontext.IsCanceled(r), "reconciliation cancelled")
 	note(finalizerskeptcontext.IsKept(r), "finalizers kept")
-	note(r.unfinished.Load(), "a change is held")
+	note(r.unfinished.Load() != nil, "a change is held")
 	note(updatenecessarycontext.IsUpdateNecessary(r), "update necessary")
 	if after, ok := requeuecontext.After(r); ok {
 		note(true, "look again after "+after.String())

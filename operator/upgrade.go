@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -40,7 +39,8 @@ const (
 // places as the budget says. An object without a place is left exactly as it is, its status
 // included. It gives the place back when it has been ready for MinReady. If it is not ready within
 // ProgressDeadline, or fails with a permanent error, it is a failure. At MaxFailures failures the
-// upgrade halts until somebody resumes it, finishes it, or runs another build.
+// upgrade halts until somebody resumes it, finishes it, or runs another build. An object that was not
+// ready before it got its place is no failure: it gives the place back after ProgressDeadline.
 //
 // These need no place: new objects, deletions, objects whose users have changed them (their
 // generation is newer than status.observedGeneration), and the status of the object itself. Changes
@@ -54,8 +54,8 @@ const (
 // finished. The state is in a ConfigMap, see Config.StateNamespace. Its key is "upgrade".
 type UpgradeConfig struct {
 	// Budget is the number of objects that may have a place: a number, such as "5", or a percentage
-	// of all objects of all frameworks, such as "2%", which is rounded up. Default: empty, upgrades
-	// are not limited.
+	// of all objects of all frameworks, such as "2%", which is rounded up. It is 1000 at most.
+	// Default: empty, upgrades are not limited.
 	Budget string
 	// MinReady is how long an object must be ready before it gives its place back. Default:
 	// DefaultMinReady (10 s).
@@ -111,17 +111,23 @@ func (c *UpgradeConfig) validate(wrong *faults.List, config *Config) {
 	wrong.If(config.StateNamespace == "", "StateNamespace must not be empty when Upgrade.Budget is set")
 }
 
+// maxBudget is the largest budget. It bounds the size of the state.
+const maxBudget = 1000
+
 // parseBudget returns the function that computes the budget for a number of objects.
 func parseBudget(text string) (func(objects int) int, error) {
 	value := intstr.Parse(text)
 	number, err := intstr.GetScaledValueFromIntOrPercent(&value, 100, true)
-	if err != nil || number < 1 || value.Type == intstr.String && (number > 100 || strings.HasPrefix(text, "+")) {
-		return nil, fmt.Errorf("must be a number from 1 on, such as 5, or a percentage from 1%% to 100%%, is %q", text)
+	percent := value.Type == intstr.String
+	if err != nil || number < 1 || percent && number > 100 || !percent && number > maxBudget {
+		return nil, fmt.Errorf("must be a number from 1 to %d, such as 5, or a percentage from 1%% to 100%%, is %q", maxBudget, text)
 	}
-	if value.Type == intstr.Int {
-		return func(int) int { return number }, nil
-	}
-	return func(objects int) int { return max(1, int(math.Ceil(float64(objects)*float64(number)/100))) }, nil
+	return func(objects int) int {
+		if !percent {
+			return number
+		}
+		return min(max(1, int(math.Ceil(float64(objects)*float64(number)/100))), maxBudget)
+	}, nil
 }
 
 // StateName returns the name of the ConfigMap with the state that the replicas of an operator share.

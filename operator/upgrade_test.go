@@ -136,6 +136,7 @@ type build struct {
 	upgrade  operator.UpgradeConfig
 	election operator.LeaderElectionConfig
 	sharding bool
+	policy   framework.Policy
 	// namespaces are the namespaces of the sites. Default: that of the fleet.
 	namespaces []string
 	log        *journal
@@ -197,6 +198,9 @@ func (f *fleet) operator(b build) *operator.Operator {
 	})
 	if err != nil {
 		f.t.Fatal(err)
+	}
+	if b.policy != nil {
+		sites.Require(b.policy)
 	}
 	b.upgrade.Build = b.name
 	if b.upgrade.MinReady == 0 {
@@ -637,4 +641,19 @@ func TestReplicasThatShareTheWorkShareTheBudget(t *testing.T) {
 	if f.most > 3 {
 		t.Errorf("%d objects had places at once", f.most)
 	}
+}
+
+// reserved is a policy that holds everything.
+type reserved struct{ reason string }
+
+func (r reserved) Admit(context.Context, framework.Proposal) framework.Verdict { return framework.Hold(r.reason) }
+
+func TestTheStatusSaysWhatAPolicyHolds(t *testing.T) {
+	f := newFleet(t, 1)
+	running := f.run(build{name: "one", text: "fine", policy: reserved{"until the audit is over"}})
+	operatortest.Eventually(t, "the status says so", func() bool {
+		text := fmt.Sprint(f.site("site-00").Object["status"])
+		return strings.Contains(text, "until the audit is over") && strings.Contains(text, "reason:Held status:False type:Ready")
+	})
+	f.end(running)
 }

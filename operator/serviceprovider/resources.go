@@ -24,6 +24,8 @@ const (
 	// ReasonPlanned: the object is only planned for, see framework.PlanAnnotation and framework.Config.PlanOnly. What the provider
 	// would change in the clusters is told, and not changed.
 	ReasonPlanned = "Planned"
+	// ReasonHeld: a policy holds changes (framework.Policy).
+	ReasonHeld = "Held"
 	// ReasonDeletionWaits: a resource holds up the deletion.
 	ReasonDeletionWaits = "DeletionWaits"
 )
@@ -134,6 +136,9 @@ func unfinished(done framework.Reconciled) (reason, message string) {
 	case framework.Planned:
 		return ReasonPlanned, "the object is only planned for: nothing is changed in its clusters"
 	case framework.Waiting:
+		if done.Reason != "" {
+			return ReasonHeld, done.Reason
+		}
 		return ReasonDeletionWaits, "a resource holds up the deletion"
 	}
 	return ReasonCanceled, "a resource has ended the reconciliation before the last one"

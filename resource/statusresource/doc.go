@@ -37,6 +37,7 @@
 //	an error that is tried again             False    True           -          Retrying
 //	a permanent error                        False    -              True       Failed
 //	a deletion that waits                    False    True           -          Deleting
+//	changes that a policy holds              False    True           -          Held
 //
 // A condition without an entry is not there, which stands for False. status.observedGeneration, and that of each condition, is the
 // generation that was reconciled. A conflict is no news: the reconciliation is tried again after its backoff, and what comes of that is told.

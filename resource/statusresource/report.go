@@ -33,6 +33,8 @@ const (
 	ReasonFailed = "Failed"
 	// ReasonDeleting says that the deletion is not finished yet.
 	ReasonDeleting = "Deleting"
+	// ReasonHeld says that a policy holds changes (framework.Policy). The message is its reason.
+	ReasonHeld = "Held"
 )
 
 // MaxMessage is how long the message of a condition is at most, in bytes. What is longer is cut.
@@ -71,6 +73,8 @@ func (r *Report) conditions(ctx context.Context, prefix string, generation int64
 	case r.Outcome == framework.Failed:
 		failure = &because{ReasonRetrying, failureText(r.Err)}
 		reconciling = failure
+	case r.Outcome == framework.Waiting && r.Held != "":
+		reconciling = cmp.Or(reconciling, &because{ReasonHeld, r.Held})
 	case r.Outcome == framework.Waiting:
 		reconciling = cmp.Or(reconciling, &because{ReasonDeleting, "the deletion is not finished yet"})
 	}

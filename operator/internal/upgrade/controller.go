@@ -16,6 +16,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/internal/access"
+	"github.com/operatorkit/operatorkit/internal/cut"
 	"github.com/operatorkit/operatorkit/internal/panics"
 	"github.com/operatorkit/operatorkit/operator/internal/record"
 )
@@ -84,7 +85,9 @@ type waiting struct {
 	object Object
 	canary bool
 	onHold bool
-	hash   uint64
+	// unready is true if the object is not ready before the upgrade changes it.
+	unready bool
+	hash    uint64
 }
 
 // progress is an object that this process may change.
@@ -141,11 +144,12 @@ func (c *Controller) State() (State, bool) {
 	return *c.state, true
 }
 
-// The pauses between two rounds.
+// The pauses between two rounds, and how long one may take.
 const (
 	roundPeriod    = time.Second
 	finishedPeriod = 15 * time.Second
 	minRound       = 50 * time.Millisecond
+	roundTimeout   = 30 * time.Second
 )
 
 // Run writes and follows the state until ctx ends. Start must have been called.
@@ -170,7 +174,9 @@ func (c *Controller) Round(ctx context.Context) {
 	if ctx.Err() != nil || !c.config.Writes() {
 		return
 	}
-	err := panics.Recovered(func() error { return c.round(ctx) })
+	limited, cancel := context.WithTimeout(ctx, roundTimeout)
+	defer cancel()
+	err := panics.Recovered(func() error { return c.round(limited) })
 	c.mu.Lock()
 	told := c.fault
 	c.fault = err
@@ -289,7 +295,11 @@ func (c *Controller) place(r *Round, p Place, obj any) {
 		return
 	case of.failed != "":
 		r.Failed[p.Object] = of.failed
-	case of.ready.IsZero() && r.Now.Sub(p.Since) >= c.config.ProgressDeadline && r.Now.Sub(c.working) >= grace:
+	case !of.ready.IsZero(), r.Now.Sub(p.Since) < c.config.ProgressDeadline, r.Now.Sub(c.working) < grace:
+	case p.Unready && of.carriedOut:
+		r.Gone = append(r.Gone, p.Object)
+		return
+	default:
 		r.Failed[p.Object] = fmt.Sprintf("is not ready %s after it was admitted", c.config.ProgressDeadline)
 	}
 	if p.Failed == "" && c.isCanary(obj) {
@@ -312,7 +322,7 @@ func (c *Controller) candidates(r *Round) {
 			delete(c.waiting, of)
 			continue
 		case exists:
-			w.onHold = annotated(obj, hold)
+			w.onHold, w.unready = annotated(obj, hold), !c.config.Ready(obj)
 		}
 		if w.onHold {
 			r.OnHold = append(r.OnHold, w.object)
@@ -339,7 +349,7 @@ func (c *Controller) candidates(r *Round) {
 		return cmp.Compare(a.hash, b.hash)
 	})
 	for _, w := range all {
-		r.Waiting = append(r.Waiting, Candidate{w.object, w.canary})
+		r.Waiting = append(r.Waiting, Candidate{w.object, w.canary, w.unready})
 	}
 }
 
@@ -455,12 +465,15 @@ func (c *Controller) ended(of id, e access.End) {
 			c.wake()
 		}
 	case framework.IsPermanent(e.Err) && p != nil:
-		p.failed = "fails with a permanent error: " + e.Err.Error()
+		p.failed = "fails with a permanent error: " + cut.Text(e.Err.Error(), maxFailure)
 		c.wake()
 	case p != nil:
 		p.carriedOut = false
 	}
 }
+
+// maxFailure limits the text of an error in the state, in bytes.
+const maxFailure = 300
 
 // failsLong reports whether an object has been failing for so long that nobody waits for it.
 func (c *Controller) failsLong(of id) bool {

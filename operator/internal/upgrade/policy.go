@@ -149,6 +149,8 @@ func (p policy) why(obj any) string {
 		return "held until the state of the upgrade can be read: " + p.fault.Error()
 	case state == nil:
 		return "held until the state of the upgrade is read"
+	case state.To.ID == "":
+		return "held until the upgrade to this build has started"
 	case state.To.ID != p.config.Build.ID:
 		return fmt.Sprintf("held because the operator is being upgraded to %s, and this is %s", state.To, p.config.Build)
 	case annotated(obj, hold):

@@ -67,6 +67,9 @@ func (o Object) key() informer.Key { return informer.Key{Namespace: o.Namespace,
 type Place struct {
 	Object
 	Since time.Time `json:"since"`
+	// Unready is true if the object was not ready before the upgrade changed it. It is no failure
+	// then if it does not become ready.
+	Unready bool `json:"unready,omitempty"`
 	// Failed says why the object counts as a failure. It is empty if it doesn't.
 	Failed string `json:"failed,omitempty"`
 }
@@ -189,7 +192,8 @@ type Rules struct {
 // Candidate is an object that waits for a place.
 type Candidate struct {
 	Object
-	Canary bool
+	Canary  bool
+	Unready bool
 }
 
 // Round is what a replica contributes to the state.
@@ -289,7 +293,7 @@ func (s *State) grant(rules Rules, r Round) (granted bool) {
 		if s.Has(c.Object) {
 			continue
 		}
-		s.Places = append(s.Places, Place{Object: c.Object, Since: r.Now})
+		s.Places = append(s.Places, Place{Object: c.Object, Since: r.Now, Unready: c.Unready})
 		free, granted = free-1, true
 	}
 	return granted

@@ -646,7 +646,9 @@ func TestReplicasThatShareTheWorkShareTheBudget(t *testing.T) {
 // reserved is a policy that holds everything.
 type reserved struct{ reason string }
 
-func (r reserved) Admit(context.Context, framework.Proposal) framework.Verdict { return framework.Hold(r.reason) }
+func (r reserved) Admit(context.Context, framework.Proposal) framework.Verdict {
+	return framework.Hold(r.reason)
+}
 
 func TestTheStatusSaysWhatAPolicyHolds(t *testing.T) {
 	f := newFleet(t, 1)

@@ -109,6 +109,16 @@ var Alerts = []Alert{
 		Mend:    "Give the objects the label of a set that there is, or bring the set back.",
 	},
 	{
+		Name: "OperatorkitUpgradeIsHalted", Severity: Critical, For: time.Minute,
+		Query:   `max by (namespace, operator) (operatorkit_operator_upgrade_halted) == 1`,
+		Summary: "The upgrade of the operator {{ $labels.operator }} is halted, because objects are not ready after it changed them.",
+		Means: "The objects that the new build has changed may be broken: no more of them than the budget allows. All others stay as the " +
+			"former build left them: they are served, but nobody repairs them. Changes by users and deletions go through.",
+		Look: "\"upgrade status\" lists the objects that have failed, and why; the events with the reason UpgradeFailed on them; the log of the operator.",
+		Mend: "Go back to the former image: it has the same budget. Or fix the cause and run \"upgrade resume\". If the objects are fine " +
+			"in spite of it, \"upgrade finish\" lets the new build change all of them at once.",
+	},
+	{
 		Name: "OperatorkitRequestsAreRefused", Severity: Warning, For: 10 * time.Minute,
 		Query:   `sum by (namespace, pod, code) (rate(operatorkit_client_requests_total{code=~"401|403"}[5m])) > 0`,
 		Summary: "The API server refuses requests of the operator ({{ $labels.code }}).",

@@ -1,5 +1,5 @@
 // Command generate writes the alert rules, the dashboard and the runbooks of every operator into a folder. They are made of the metrics that an
-// operator registers which has all that there are: an election, sharding, and a resource set that is only tried.
+// operator registers which has all that there are: an election, sharding, a budget for upgrades, and a resource set that is only tried.
 package main
 
 import (
@@ -90,6 +90,7 @@ func metricsOfAnOperator() ([]oncall.Metric, error) {
 	_, err = operator.New(operator.Config{
 		Name: deps.Name, Logger: logger, RESTConfig: deps.RESTConfig, Registry: deps.Registry, Frameworks: []*framework.Framework{f},
 		LeaderElection: operator.LeaderElectionConfig{Enabled: true, Namespace: "any"}, Sharding: operator.ShardingConfig{Enabled: true},
+		Upgrade: operator.UpgradeConfig{Budget: "1"},
 	})
 	if err != nil {
 		return nil, err

@@ -147,17 +147,32 @@ func bySignals(ctx context.Context, e plan.Event, would parts) (v Verdict) {
 type requiredPolicy struct{ Policy }
 
 func (p requiredPolicy) Admit(ctx context.Context, would Proposal) (v Verdict) {
-	if s := scopeOf(ctx); s.concludes || !would.plain && would.parts == 0 {
+	if !would.plain && would.parts == 0 {
 		return Go()
 	}
+	admit := p.Policy.Admit
+	if s := scopeOf(ctx); s.concludes {
+		of, asked := p.Policy.(failurePolicy)
+		if !asked || s.reconciliation.failure == nil {
+			return Go()
+		}
+		admit = func(ctx context.Context, would Proposal) Verdict {
+			return of.AdmitFailure(ctx, would, s.reconciliation.failure)
+		}
+	}
 	err := recoveredIn(ctx, func(ctx context.Context) error {
-		v = p.Policy.Admit(ctx, would)
+		v = admit(ctx, would)
 		return nil
 	})
 	if err != nil {
 		return Deny(err)
 	}
 	return v
+}
+
+// failurePolicy is a Policy of this module that is also asked before a Concluder reports a failure.
+type failurePolicy interface {
+	AdmitFailure(ctx context.Context, would Proposal, failure error) Verdict
 }
 
 // livePolicy does a live read of the object before anything is deleted for it. See Confirm.

@@ -76,6 +76,9 @@ func New(config Config) (*Operator, error) {
 		if o.sharing != nil {
 			config.Inspector.ShareBy(o.sharing)
 		}
+		if o.upgrade != nil {
+			config.Inspector.LimitBy(shownUpgrade{o.upgrade})
+		}
 	}
 	err := config.Registry.Register(o.leadingGauge())
 	if err == nil && o.election != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/operatorkit/operatorkit/informer/notfound"
 	"github.com/operatorkit/operatorkit/internal/access"
 	"github.com/operatorkit/operatorkit/internal/faults"
+	"github.com/operatorkit/operatorkit/operator/inspector"
 	"github.com/operatorkit/operatorkit/operator/internal/record"
 	"github.com/operatorkit/operatorkit/operator/internal/upgrade"
 )
@@ -37,10 +38,12 @@ const (
 // starts to work with another build than the last one. From then on, the first resource that would
 // change something for an object, or that can't predict it, asks for a place. There are as many
 // places as the budget says. An object without a place is left exactly as it is, its status
-// included. It gives the place back when it has been ready for MinReady. If it is not ready within
+// included, also if the new build fails for it: it then waits for a place, too.
+//
+// An object gives its place back when it has been ready for MinReady. If it is not ready within
 // ProgressDeadline, or fails with a permanent error, it is a failure. At MaxFailures failures the
-// upgrade halts until somebody resumes it, finishes it, or runs another build. An object that was not
-// ready before it got its place is no failure: it gives the place back after ProgressDeadline.
+// upgrade halts until somebody resumes it, finishes it, or runs another build. An object that was
+// not ready before it got its place is no failure: it gives the place back after ProgressDeadline.
 //
 // These need no place: new objects, deletions, objects whose users have changed them (their
 // generation is newer than status.observedGeneration), and the status of the object itself. Changes
@@ -181,6 +184,39 @@ func (o *Operator) newUpgrade() (*upgrade.Controller, error) {
 		}
 	}
 	return upgrade.New(config), nil
+}
+
+// shownUpgrade shows the upgrade on the page.
+type shownUpgrade struct{ *upgrade.Controller }
+
+// maxShown is how many objects that wait the page lists.
+const maxShown = 10
+
+// Upgrade implements inspector.Upgrades.
+func (u shownUpgrade) Upgrade() *inspector.Upgrade {
+	state, known := u.State()
+	if !known || state.Phase == upgrade.Finished || state.Phase == "" {
+		return nil
+	}
+	shown := &inspector.Upgrade{
+		From: state.From.String(), To: state.To.String(), Phase: string(state.Phase), Since: state.Since, Reason: state.Reason, Done: state.Done,
+	}
+	for _, r := range state.Reports {
+		shown.Objects, shown.Unseen, shown.Held = shown.Objects+r.Objects, shown.Unseen+r.Unseen, shown.Held+r.Held
+	}
+	for _, p := range state.Places {
+		o := inspector.UpgradeObject{
+			Framework: p.Framework, Namespace: p.Namespace, Name: p.Name, Failed: p.Failed != "", Why: p.Failed, Since: p.Since,
+		}
+		if !o.Failed {
+			o.Why = "is not ready yet"
+		}
+		shown.Places = append(shown.Places, o)
+	}
+	for _, h := range u.Held(maxShown) {
+		shown.Waiting = append(shown.Waiting, inspector.UpgradeObject{Framework: h.Framework, Namespace: h.Namespace, Name: h.Name, Why: h.Why})
+	}
+	return shown
 }
 
 // stateClient returns the client for the ConfigMap with the shared state.

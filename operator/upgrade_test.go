@@ -132,7 +132,9 @@ type build struct {
 	// text is the text of a page, before what the user of the site adds.
 	text string
 	// further are resources before the page.
-	further  []framework.Resource
+	further []framework.Resource
+	// refuses says for which sites the page can't be computed. Default: for none.
+	refuses  func(object *unstructured.Unstructured) bool
 	upgrade  operator.UpgradeConfig
 	election operator.LeaderElectionConfig
 	sharding bool
@@ -171,6 +173,9 @@ func (f *fleet) operator(b build) *operator.Operator {
 	pages, err := objectresource.New(objectresource.Config[*unstructured.Unstructured]{
 		Name: "pages", Client: deps.Client, Logger: logger, Kinds: []client.Object{&corev1.ConfigMap{}},
 		Desired: func(_ context.Context, object *unstructured.Unstructured) ([]client.Object, error) {
+			if b.refuses != nil && b.refuses(object) {
+				return nil, errors.New("out of order")
+			}
 			page := configMap(object.GetNamespace(), object.GetName()+"-page")
 			user, _, _ := unstructured.NestedString(object.Object, "spec", "user")
 			page.Data = map[string]string{"text": b.text + user}
@@ -658,4 +663,42 @@ func TestTheStatusSaysWhatAPolicyHolds(t *testing.T) {
 		return strings.Contains(text, "until the audit is over") && strings.Contains(text, "reason:Held status:False type:Ready")
 	})
 	f.end(running)
+}
+
+func TestABuildThatFailsForAllObjectsHaltsAndLeavesTheirStatus(t *testing.T) {
+	f := newFleet(t, 8)
+	f.started(operator.UpgradeConfig{Budget: "2"})
+	// One has been failing before.
+	f.patch("site-07", `{"spec":{"user":"bad"}}`)
+	one := func(object *unstructured.Unstructured) bool { return object.GetName() == "site-07" }
+	running := f.run(build{name: "one", text: "fine", refuses: one, upgrade: operator.UpgradeConfig{Budget: "2"}})
+	operatortest.Eventually(t, "one fails", func() bool { return len(f.unready()) == 1 })
+	f.end(running)
+
+	all := func(*unstructured.Unstructured) bool { return true }
+	next := build{name: "two", text: "new", refuses: all, upgrade: operator.UpgradeConfig{Budget: "2", ProgressDeadline: time.Second, MaxFailures: 2}}
+	running = f.run(next)
+	s := f.phase("two", upgrade.Halted)
+	if got := f.unready(); len(got) != 3 {
+		t.Errorf("%v are not ready, places %v", got, s.Places)
+	}
+	f.want(map[string]int{"fine": 8})
+	f.end(running)
+	running = f.run(build{name: "three", text: "good", upgrade: operator.UpgradeConfig{Budget: "3"}})
+	f.phase("three", upgrade.Finished)
+	f.want(map[string]int{"good": 7, "goodbad": 1})
+	if got := f.unready(); len(got) > 0 {
+		t.Errorf("%v are not ready", got)
+	}
+	f.end(running)
+}
+
+// unready returns the names of the sites that are not ready.
+func (f *fleet) unready() (names []string) {
+	for _, name := range f.names {
+		if !upgrade.IsReady(f.site(name)) {
+			names = append(names, name)
+		}
+	}
+	return names
 }

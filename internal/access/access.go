@@ -66,7 +66,10 @@ type End struct {
 	// Skipped is true if the state of the object was not reconciled and follows later, here or on
 	// another replica.
 	Skipped bool
-	Err     error
+	// Failed is true if Err is an error of the operator or of what it talks to: not a conflict, nor
+	// a pause that was requested.
+	Failed bool
+	Err    error
 }
 
 // Shard says which objects of a framework this replica reconciles, of several replicas that share

@@ -30,7 +30,9 @@ type Inspector struct {
 	byName  map[string]*statistics
 	drawers map[*framework.Framework]DrawFunc
 	ring    Ring
-	sampled uint64
+	// upgrades is nil without a budget for upgrades.
+	upgrades Upgrades
+	sampled  uint64
 	// next is the batch that queries can join, or nil.
 	next     *batch
 	stopping chan struct{}
@@ -135,7 +137,7 @@ func (i *Inspector) framework(name string) *statistics {
 // overview returns what is known now.
 func (i *Inspector) overview() Overview {
 	now := time.Now()
-	o := Overview{Operator: i.config.Name, At: now, Frameworks: []frameworkOverview{}, Failing: i.failing()}
+	o := Overview{Operator: i.config.Name, At: now, Frameworks: []frameworkOverview{}, Failing: i.failing(), Upgrade: i.upgrade()}
 	if r := i.sharedBy(); r != nil {
 		o.Replicas = r.Replicas()
 	}

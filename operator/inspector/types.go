@@ -16,7 +16,9 @@ type Overview struct {
 	// At is when this was so.
 	At time.Time `json:"at"`
 	// Replicas are those that share the objects, by name. It is empty without sharding.
-	Replicas   []Replica           `json:"replicas,omitempty"`
+	Replicas []Replica `json:"replicas,omitempty"`
+	// Upgrade is the upgrade that is under way, or nil.
+	Upgrade    *Upgrade            `json:"upgrade,omitempty"`
 	Frameworks []frameworkOverview `json:"frameworks"`
 	// Failing are objects that fail, those that failed last first, a hundred at most. FailingCount is how many there are, also of
 	// those of which the inspector remembers nothing.

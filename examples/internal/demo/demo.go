@@ -116,6 +116,8 @@ type Demo struct {
 	// parts are what runs beside the story, first started first, and fail ends the story because one of them has ended.
 	parts []*part
 	fail  func()
+	// stopOperator ends the operator. It is nil if there is none in this process.
+	stopOperator func() error
 }
 
 // Main tells a story and ends the process.
@@ -282,15 +284,46 @@ func (d *Demo) operate(story Story) error {
 	d.Step("starting the operator")
 	d.Note("watch it at      http://" + page + "/")
 	d.Note("metrics are at   http://" + metrics + "/metrics")
-	d.Go("the operator", func(ctx context.Context) error {
-		err := d.program.operate(ctx, metrics, page)
+	d.program.metrics, d.program.page = metrics, page
+	d.startOperator()
+	return nil
+}
+
+// startOperator starts the operator at its addresses.
+func (d *Demo) startOperator() {
+	d.stopOperator = d.Go("the operator", func(ctx context.Context) error {
+		err := d.program.operate(ctx)
 		if err == nil {
 			// It ends well because it was told to: by Ctrl-C too, of which the story may hear a moment later.
 			<-ctx.Done()
 		}
 		return err
 	})
+}
+
+// Replace ends the operator, and starts another build of it at the same addresses.
+func (d *Demo) Replace(build command.Config) error {
+	if err := d.stopOperator(); err != nil {
+		return err
+	}
+	build.KeepGlobalLoggers = true
+	d.program.config = build
+	d.startOperator()
 	return nil
+}
+
+// Run runs a command of the operator and shows what it writes. It returns the exit code.
+func (d *Demo) Run(ctx context.Context, heading string, args ...string) (code int, err error) {
+	err = d.Show(heading, func(w io.Writer, _ bool) error {
+		code = command.Execute(ctx, d.program.config, append(args, "--kubeconfig", d.program.kubeconfig), w, w)
+		return nil
+	})
+	return code, err
+}
+
+// ExitCode runs a command of the operator and returns its exit code.
+func (d *Demo) ExitCode(ctx context.Context, args ...string) int {
+	return command.Execute(ctx, d.program.config, append(args, "--kubeconfig", d.program.kubeconfig), io.Discard, io.Discard)
 }
 
 // FreeAddress finds a free port on loopback.

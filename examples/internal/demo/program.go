@@ -23,6 +23,8 @@ type program struct {
 	config     command.Config
 	kubeconfig string
 	log        io.Writer
+	// metrics and page are the addresses of health and metrics, and of the inspector.
+	metrics, page string
 }
 
 func newProgram(story Story, kubeconfig string) *program {
@@ -54,9 +56,9 @@ func (n news) Write(entry []byte) (int, error) {
 	return n.out.Write(entry)
 }
 
-// operate is the command "run", with health and metrics and the inspector at these addresses.
-func (p *program) operate(ctx context.Context, metrics, page string) error {
-	if code := command.Execute(ctx, p.config, p.runArgs(metrics, page), os.Stdout, p.log); code != command.ExitOK {
+// operate is the command "run", with health and metrics and the inspector at its addresses.
+func (p *program) operate(ctx context.Context) error {
+	if code := command.Execute(ctx, p.config, p.runArgs(p.metrics, p.page), os.Stdout, p.log); code != command.ExitOK {
 		return fmt.Errorf("the operator ended with exit code %d, see above", code)
 	}
 	return nil

@@ -1,5 +1,5 @@
 // Package story shows the quickstart on a control plane of its own: three Websites are created, one is changed, one is
-// moved to the next version of the operator's logic, and one is deleted. What the operator is going to do is shown before.
+// moved to the next version of the operator's logic, and one is deleted. Then an upgrade of the operator halts, and is reverted. What the operator is going to do is shown before.
 package story
 
 import (
@@ -15,7 +15,7 @@ import (
 func New() demo.Story {
 	return demo.Story{
 		Name:     "quickstart",
-		Operator: quickstart.Config,
+		Operator: quickstart.Limited(firstBuild),
 		Shared:   shared,
 		Tell:     tell,
 		Look:     "bin/controlplane kubectl -n quickstart get websites,configmaps,services",

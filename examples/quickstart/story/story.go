@@ -74,7 +74,10 @@ func tell(ctx context.Context, d *demo.Demo) error {
 	if err := d.Client.Delete(ctx, shop); err != nil {
 		return err
 	}
-	return d.Until(ctx, "it is gone, and so are its page and its service", allGone(d, "shop"))
+	if err := d.Until(ctx, "it is gone, and so are its page and its service", allGone(d, "shop")); err != nil {
+		return err
+	}
+	return upgrades(ctx, d)
 }
 
 // served waits until there can be Websites.

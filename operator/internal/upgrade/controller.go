@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -88,6 +89,8 @@ type waiting struct {
 	// unready is true if the object is not ready before the upgrade changes it.
 	unready bool
 	hash    uint64
+	// would says what would be changed.
+	would string
 }
 
 // progress is an object that this process may change.
@@ -142,6 +145,32 @@ func (c *Controller) State() (State, bool) {
 		return State{}, false
 	}
 	return *c.state, true
+}
+
+// Held is an object of this replica that waits for a place.
+type Held struct {
+	Object
+	Why string
+}
+
+// Held returns some of the objects of this replica that wait, in the order in which they get places.
+func (c *Controller) Held(limit int) (held []Held) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, w := range sorted(slices.Collect(maps.Values(c.waiting))) {
+		if len(held) == limit {
+			break
+		}
+		if c.state != nil && c.state.Has(w.object) {
+			continue
+		}
+		why := "would " + w.would
+		if w.onHold {
+			why = "on hold by the annotation " + Annotation + ": " + why
+		}
+		held = append(held, Held{w.object, why})
+	}
+	return held
 }
 
 // The pauses between two rounds, and how long one may take.
@@ -289,18 +318,21 @@ func (c *Controller) place(r *Round, p Place, obj any) {
 		of.ready = r.Now
 	}
 	grace := min(c.config.ProgressDeadline, time.Minute)
+	failed := of.failed
+	if failed == "" && of.ready.IsZero() && r.Now.Sub(p.Since) >= c.config.ProgressDeadline && r.Now.Sub(c.working) >= grace {
+		failed = fmt.Sprintf("is not ready %s after it was admitted", c.config.ProgressDeadline)
+	}
 	switch {
 	case !of.ready.IsZero() && r.Now.Sub(of.ready) >= c.config.MinReady:
 		r.Ready = append(r.Ready, p.Object)
 		return
-	case of.failed != "":
-		r.Failed[p.Object] = of.failed
-	case !of.ready.IsZero(), r.Now.Sub(p.Since) < c.config.ProgressDeadline, r.Now.Sub(c.working) < grace:
-	case p.Unready && of.carriedOut:
+	case failed != "" && p.Unready:
+		// It was not ready before either. It may be changed without a place from now on.
+		of.ready = r.Now
 		r.Gone = append(r.Gone, p.Object)
 		return
-	default:
-		r.Failed[p.Object] = fmt.Sprintf("is not ready %s after it was admitted", c.config.ProgressDeadline)
+	case failed != "":
+		r.Failed[p.Object] = failed
 	}
 	if p.Failed == "" && c.isCanary(obj) {
 		r.Report.Canaries++
@@ -339,18 +371,23 @@ func (c *Controller) candidates(r *Round) {
 	if r.Report.Unseen > 0 && r.Now.Sub(c.lastSeen) < quiet {
 		return
 	}
-	slices.SortFunc(all, func(a, b *waiting) int {
-		if a.canary != b.canary {
-			if a.canary {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(a.hash, b.hash)
-	})
-	for _, w := range all {
+	for _, w := range sorted(all) {
 		r.Waiting = append(r.Waiting, Candidate{w.object, w.canary, w.unready})
 	}
+}
+
+// sorted sorts objects that wait: canaries first.
+func sorted(all []*waiting) []*waiting {
+	slices.SortFunc(all, func(a, b *waiting) int {
+		switch {
+		case a.canary == b.canary:
+			return cmp.Compare(a.hash, b.hash)
+		case a.canary:
+			return -1
+		}
+		return 1
+	})
+	return all
 }
 
 // follow makes the state that was read or written the one that counts, and reconciles the objects
@@ -448,7 +485,10 @@ func (c *Controller) ended(of id, e access.End) {
 	if c.state != nil && c.state.Phase == Finished && c.state.To.ID == c.config.Build.ID {
 		return
 	}
-	if e.Err == nil || framework.IsPermanent(e.Err) || c.failsLong(of) {
+	if e.Failed {
+		c.failed(of, e)
+	}
+	if e.Err == nil || c.waiting[of] != nil || framework.IsPermanent(e.Err) || c.failsLong(of) {
 		if !c.seen[of] {
 			c.seen[of], c.lastSeen = true, time.Now()
 			c.wake()
@@ -474,6 +514,25 @@ func (c *Controller) ended(of id, e access.End) {
 
 // maxFailure limits the text of an error in the state, in bytes.
 const maxFailure = 300
+
+// wait notes that an object waits for a place.
+func (c *Controller) wait(of id, obj any, would string) {
+	o := Object{Framework: of.framework, Namespace: of.key.Namespace, Name: of.key.Name, UID: uidOf(obj)}
+	c.waiting[of] = &waiting{object: o, canary: c.isCanary(obj), onHold: annotated(obj, hold), hash: hashOf(o), would: would}
+	c.wake()
+}
+
+// failed notes that an object fails. Without a place it waits for one: the new build must not make
+// more objects fail than the budget allows.
+func (c *Controller) failed(of id, e access.End) {
+	if p := c.admitted[of]; p != nil {
+		return
+	}
+	obj, exists, err := c.framework(of.framework).Sources()[0].Get(of.key)
+	if m, ok := obj.(informer.Meta); err == nil && exists && ok && m.GetDeletionTimestamp() == nil {
+		c.wait(of, obj, fails(e.Err))
+	}
+}
 
 // failsLong reports whether an object has been failing for so long that nobody waits for it.
 func (c *Controller) failsLong(of id) bool {

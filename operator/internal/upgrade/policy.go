@@ -12,6 +12,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/cut"
 	"github.com/operatorkit/operatorkit/internal/jitter"
 )
 
@@ -48,6 +49,20 @@ func (p policy) Admit(ctx context.Context, would framework.Proposal) framework.V
 	requeuecontext.SetAfter(ctx, retry)
 	return framework.Hold(reason)
 }
+
+// AdmitFailure is asked before the status of an object reports a failure. An object without a place
+// that was ready keeps its status.
+func (p policy) AdmitFailure(ctx context.Context, would framework.Proposal, failure error) framework.Verdict {
+	if would.Event == plan.DeleteEvent || framework.IsConflict(failure) || p.admits(would) || !p.config.Ready(informer.Copy(would.Object)) {
+		return framework.Go()
+	}
+	reason, retry := p.holds(would, []string{fails(failure)})
+	reconciliationcanceledcontext.SetCanceled(ctx)
+	requeuecontext.SetAfter(ctx, retry)
+	return framework.Hold(reason)
+}
+
+func fails(failure error) string { return "fail: " + cut.Text(failure.Error(), maxFailure) }
 
 // limitedBy returns what the resource would change, in words. It is nil if that is nothing, or only
 // the status of the object itself.
@@ -133,11 +148,7 @@ const (
 func (p policy) holds(would framework.Proposal, changes []string) (reason string, retry time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	o := p.object(would)
-	p.waiting[id{p.framework, would.Key}] = &waiting{
-		object: o, canary: p.isCanary(would.Object), onHold: annotated(would.Object, hold), hash: hashOf(o),
-	}
-	p.wake()
+	p.wait(id{p.framework, would.Key}, would.Object, strings.Join(changes, "; "))
 	retry = jitter.Of(min(max(minRetry, time.Duration(len(p.waiting))*retryShare), maxRetry))
 	return fmt.Sprintf("%s: would %s", p.why(would.Object), strings.Join(changes, "; ")), retry
 }

@@ -142,8 +142,7 @@ func writeUpgrade(w io.Writer, s upgrade.State, now time.Time) error {
 	since := func(t time.Time) string { return now.Sub(t).Round(time.Second).String() }
 	line("upgrade from %s to %s: %s, started %s ago", s.From, s.To, s.Phase, since(s.Since))
 	if s.Reason != "" {
-		line("  halted because: %s", s.Reason)
-		line("  go back to the former build, or fix the cause and run \"upgrade resume\"")
+		line("  halted by failures: go back to the former build, or fix the cause and run \"upgrade resume\"")
 	}
 	line("  done: %d, with a place: %d, failures: %d", s.Done, len(s.Places), s.Failures)
 	for _, p := range s.Places {

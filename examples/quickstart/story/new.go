@@ -18,6 +18,7 @@ func New() demo.Story {
 		Operator: quickstart.Limited(firstBuild),
 		Shared:   shared,
 		Tell:     tell,
+		Told:     []string{"is invalid: spec.ports[0].port", "upgrade Halted"},
 		Look:     "bin/controlplane kubectl -n quickstart get websites,configmaps,services",
 		Kinds:    []client.ObjectList{&v1alpha1.WebsiteList{}, &corev1.ConfigMapList{}, &corev1.ServiceList{}},
 		Try: []string{

@@ -66,10 +66,10 @@ type Controller struct {
 	fault error
 	// working is when the first round succeeded.
 	working time.Time
-	// seen are the objects that were reconciled by this process, lastSeen is when the last one was
-	// added, waiting the objects that wait for a place, and progress what is known about objects
-	// that have one, or had one.
-	seen     map[id]bool
+	// seen are the objects that were reconciled by this process, with the result of the last time.
+	// lastSeen is when the last one was added. waiting are the objects that wait for a place, and
+	// admitted those that have one, or need none.
+	seen     map[id]result
 	lastSeen time.Time
 	waiting  map[id]*waiting
 	admitted map[id]*progress
@@ -79,6 +79,12 @@ type Controller struct {
 type id struct {
 	framework string
 	key       informer.Key
+}
+
+// result is the result of the last reconciliation of an object by this process.
+type result struct {
+	succeeded bool
+	err       string
 }
 
 // waiting is an object that waits for a place.
@@ -96,11 +102,9 @@ type waiting struct {
 // progress is an object that this process may change.
 type progress struct {
 	uid types.UID
-	// carriedOut is true once a reconciliation since the admission has succeeded, and ready is
-	// when the object has become ready after it.
-	carriedOut bool
-	ready      time.Time
-	failed     string
+	// ready is when the object has become ready after a reconciliation that has succeeded.
+	ready  time.Time
+	failed string
 	// once is true if the object needs no place, until its reconciliation succeeds.
 	once bool
 }
@@ -128,7 +132,7 @@ func New(config Config) *Controller {
 	}
 	c := &Controller{
 		config: config, woken: make(chan struct{}, 1),
-		seen: map[id]bool{}, waiting: map[id]*waiting{}, admitted: map[id]*progress{},
+		seen: map[id]result{}, waiting: map[id]*waiting{}, admitted: map[id]*progress{},
 	}
 	for _, f := range config.Frameworks {
 		f.Require(policy{c, f.Name()})
@@ -256,7 +260,7 @@ func (c *Controller) contribution(now time.Time) Round {
 	}
 	for _, of := range c.all() {
 		r.Report.Objects++
-		if !c.seen[of] {
+		if _, seen := c.seen[of]; !seen {
 			r.Report.Unseen++
 			r.Report.Canaries += c.canaries(of)
 		}
@@ -312,7 +316,8 @@ func (c *Controller) place(r *Round, p Place, obj any) {
 		of = &progress{uid: p.UID}
 		c.admitted[id{p.Framework, p.key()}] = of
 	}
-	if !of.carriedOut || !c.config.Ready(obj) {
+	last := c.seen[id{p.Framework, p.key()}]
+	if !last.succeeded || !c.config.Ready(obj) {
 		of.ready = time.Time{}
 	} else if of.ready.IsZero() {
 		of.ready = r.Now
@@ -321,6 +326,9 @@ func (c *Controller) place(r *Round, p Place, obj any) {
 	failed := of.failed
 	if failed == "" && of.ready.IsZero() && r.Now.Sub(p.Since) >= c.config.ProgressDeadline && r.Now.Sub(c.working) >= grace {
 		failed = fmt.Sprintf("is not ready %s after it was admitted", c.config.ProgressDeadline)
+		if last.err != "" {
+			failed += ": " + last.err
+		}
 	}
 	switch {
 	case !of.ready.IsZero() && r.Now.Sub(of.ready) >= c.config.MinReady:
@@ -407,7 +415,7 @@ func (c *Controller) follow(before, now State, at time.Time) {
 	if known != nil && known.To.ID != now.To.ID {
 		// The upgrade has started while this process was working: it has reconciled everything
 		// before that.
-		c.seen, c.admitted = map[id]bool{}, map[id]*progress{}
+		c.seen, c.admitted = map[id]result{}, map[id]*progress{}
 		if ours {
 			wake = c.all()
 		}
@@ -415,6 +423,8 @@ func (c *Controller) follow(before, now State, at time.Time) {
 	for of, w := range c.waiting {
 		if ours && (now.Phase == Finished && !slices.Contains(now.OnHold, w.object) || now.Has(w.object)) {
 			wake = append(wake, of)
+			delete(c.waiting, of)
+			c.admitted[of] = &progress{uid: w.object.UID}
 		}
 	}
 	if ours && now.Phase == Finished {
@@ -488,11 +498,12 @@ func (c *Controller) ended(of id, e access.End) {
 	if e.Failed {
 		c.failed(of, e)
 	}
-	if e.Err == nil || c.waiting[of] != nil || framework.IsPermanent(e.Err) || c.failsLong(of) {
-		if !c.seen[of] {
-			c.seen[of], c.lastSeen = true, time.Now()
-			c.wake()
-		}
+	_, seen := c.seen[of]
+	if seen || e.Err == nil || c.waiting[of] != nil || framework.IsPermanent(e.Err) || c.failsLong(of) {
+		c.seen[of] = result{e.Succeeded, textOf(e.Err)}
+	}
+	if !seen {
+		c.lastSeen = time.Now()
 	}
 	p := c.admitted[of]
 	switch {
@@ -501,19 +512,25 @@ func (c *Controller) ended(of id, e access.End) {
 		if p != nil && p.once {
 			delete(c.admitted, of)
 		} else if p != nil {
-			p.carriedOut, p.failed = true, ""
-			c.wake()
+			p.failed = ""
 		}
 	case framework.IsPermanent(e.Err) && p != nil:
-		p.failed = "fails with a permanent error: " + cut.Text(e.Err.Error(), maxFailure)
+		p.failed = "fails with a permanent error: " + textOf(e.Err)
+	}
+	if !seen || p != nil {
 		c.wake()
-	case p != nil:
-		p.carriedOut = false
 	}
 }
 
 // maxFailure limits the text of an error in the state, in bytes.
 const maxFailure = 300
+
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return cut.Text(err.Error(), maxFailure)
+}
 
 // wait notes that an object waits for a place.
 func (c *Controller) wait(of id, obj any, would string) {
@@ -530,7 +547,7 @@ func (c *Controller) failed(of id, e access.End) {
 	}
 	obj, exists, err := c.framework(of.framework).Sources()[0].Get(of.key)
 	if m, ok := obj.(informer.Meta); err == nil && exists && ok && m.GetDeletionTimestamp() == nil {
-		c.wait(of, obj, fails(e.Err))
+		c.wait(of, obj, "fail: "+textOf(e.Err))
 	}
 }
 

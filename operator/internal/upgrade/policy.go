@@ -12,7 +12,6 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
-	"github.com/operatorkit/operatorkit/internal/cut"
 	"github.com/operatorkit/operatorkit/internal/jitter"
 )
 
@@ -56,13 +55,11 @@ func (p policy) AdmitFailure(ctx context.Context, would framework.Proposal, fail
 	if would.Event == plan.DeleteEvent || framework.IsConflict(failure) || p.admits(would) || !p.config.Ready(informer.Copy(would.Object)) {
 		return framework.Go()
 	}
-	reason, retry := p.holds(would, []string{fails(failure)})
+	reason, retry := p.holds(would, []string{"fail: " + textOf(failure)})
 	reconciliationcanceledcontext.SetCanceled(ctx)
 	requeuecontext.SetAfter(ctx, retry)
 	return framework.Hold(reason)
 }
-
-func fails(failure error) string { return "fail: " + cut.Text(failure.Error(), maxFailure) }
 
 // limitedBy returns what the resource would change, in words. It is nil if that is nothing, or only
 // the status of the object itself.

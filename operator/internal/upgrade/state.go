@@ -24,9 +24,9 @@ type Build struct {
 	Version string `json:"version,omitempty"`
 }
 
-// String returns the version and a part of the ID.
+// String returns the version and the beginning of the ID.
 func (b Build) String() string {
-	id := b.ID[:min(len(b.ID), 8)]
+	id := b.ID[:min(len(b.ID), 16)]
 	switch {
 	case id == "":
 		return "an unknown build"

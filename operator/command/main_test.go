@@ -28,7 +28,7 @@ import (
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
-// TestMain makes the test binary the programs "copyist", "gardener", "nursery" and "painter" for the scripts in testdata. The gardener gets SIGTERM when its log shows
+// TestMain makes the test binary the programs "copyist", "gardener", "nursery", "painter" and "shipyard" for the scripts in testdata. The gardener gets SIGTERM when its log shows
 // the text of the variable SIGTERM_AT.
 func TestMain(m *testing.M) {
 	testscript.Main(leakChecked{m}, map[string]func(){
@@ -38,6 +38,9 @@ func TestMain(m *testing.M) {
 		},
 		"copyist": func() {
 			os.Exit(command.Execute(context.Background(), copyist(), os.Args[1:], os.Stdout, os.Stderr))
+		},
+		"shipyard": func() {
+			os.Exit(command.Execute(context.Background(), shipyard(), os.Args[1:], os.Stdout, os.Stderr))
 		},
 		"painter": func() {
 			os.Exit(command.Execute(context.Background(), painter(), os.Args[1:], os.Stdout, os.Stderr))

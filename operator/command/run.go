@@ -160,13 +160,12 @@ func (p *program) operatorConfig(ctx context.Context, parts *parts) (operator.Co
 	if election.Lock != nil {
 		election.Namespace, election.Name, election.Identity = "", "", ""
 	}
-	upgrade := p.config.Upgrade
-	upgrade.Budget, upgrade.Version = p.options.upgradeBudget, p.config.Version
-	if p.options.planOnly {
-		upgrade.Budget = ""
+	limits, err := p.upgradeConfig()
+	if err != nil {
+		return operator.Config{}, err
 	}
 	config := operator.Config{
-		Upgrade: upgrade, StateNamespace: cmp.Or(election.Namespace, parts.connection.namespace),
+		Upgrade: limits, StateNamespace: cmp.Or(election.Namespace, parts.connection.namespace),
 		Name: p.config.Name, FormerNames: p.config.FormerNames, Logger: parts.logger, RESTConfig: deps.RESTConfig, Registry: deps.Registry,
 		Frameworks: parts.frameworks, CRDs: p.config.CRDs, CRDMode: operator.CRDMode(p.options.crds), LeaderElection: election, ListenAddress: p.options.listenAddress,
 		AuthorizeMetrics: p.options.authorizeMetrics, OpenMetrics: deps.TracerProvider != nil, Inspector: deps.Inspector,

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"time"
 
@@ -61,6 +62,25 @@ func (p *program) upgradeCommand() *cobra.Command {
 			"name of the Lease (default that of the operator)")
 	}
 	return cmd
+}
+
+// upgradeConfig returns the limits for upgrades of "run".
+func (p *program) upgradeConfig() (operator.UpgradeConfig, error) {
+	limits := p.config.Upgrade
+	limits.Budget, limits.Version = p.options.upgradeBudget, p.config.Version
+	if p.options.planOnly {
+		limits.Budget = "" // Nothing is changed.
+	}
+	if limits.Budget == "" || limits.Build != "" {
+		return limits, nil
+	}
+	var variables []string
+	for _, name := range p.readVariables {
+		variables = append(variables, name+"="+os.Getenv(name))
+	}
+	build, err := upgrade.ThisBuild(p.config.Version, variables...)
+	limits.Build = build.ID
+	return limits, err
 }
 
 // upgradeTo is the command for a phase.

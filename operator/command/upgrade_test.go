@@ -1,11 +1,13 @@
 package command_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -455,4 +457,56 @@ func (h *harbour) held(s upgrade.State) *unstructured.Unstructured {
 	}
 	h.t.Fatal("all ships have places")
 	return nil
+}
+
+func TestTheCommandUpgradeShowsAndControlsTheUpgrade(t *testing.T) {
+	instance := operatortest.Start(t)
+	namespace := instance.Namespace(t)
+	execute := func(args ...string) (code int, text string) {
+		var out bytes.Buffer
+		args = append(append([]string{"upgrade"}, args...), "--kubeconfig", instance.Kubeconfig(), "--leader-election-namespace", namespace)
+		code = command.Execute(t.Context(), nursery(), args, &out, &out)
+		return code, out.String()
+	}
+	wants := func(code int, text string, args ...string) {
+		t.Helper()
+		gotCode, got := execute(args...)
+		if gotCode != code || !strings.Contains(got, text) {
+			t.Errorf("upgrade %v: exit code %d, want %d, and %q in:\n%s", args, gotCode, code, text, got)
+		}
+	}
+	wants(command.ExitFailure, "the operator has not run with --upgrade-budget", "status")
+	wants(command.ExitFailure, "no upgrade is known", "pause")
+
+	state := upgrade.State{}
+	state.Begin(upgrade.Build{ID: "0123456789abcdef", Version: "v2"}, time.Now())
+	state.Places = []upgrade.Place{{Object: upgrade.Object{Framework: "plots", Namespace: "a", Name: "b"}, Since: time.Now(), Failed: "is not ready"}}
+	state.OnHold = []upgrade.Object{{Framework: "plots", Name: "c"}}
+	state.Reports = map[string]upgrade.Report{"operator": {Objects: 7, Held: 5, Unseen: 1}}
+	state.Phase, state.Failures = upgrade.Halted, 1
+	text, err := json.Marshal(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "nursery-state"}, Data: map[string]string{"upgrade": string(text)}}
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
+	if err := c.Create(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		"upgrade from an unknown build to v2 (0123456789abcdef): Halted", "done: 0, with a place: 1, failures: 1",
+		"plots a/b: for 0s, is not ready", "operator: 7 objects, 1 not reconciled yet, 5 held", "on hold by the annotation operatorkit.io/upgrade: 1",
+	} {
+		wants(command.ExitHalted, text, "status")
+	}
+	wants(command.ExitHalted, `"phase": "Halted"`, "status", "-o", "json")
+	wants(command.ExitFailure, "is halted already", "pause")
+	wants(command.ExitOK, "upgrade to v2 (0123456789abcdef): Running", "resume")
+	wants(command.ExitUpgrading, "failures: 0", "status")
+	wants(command.ExitOK, "Paused", "pause")
+	wants(command.ExitUpgrading, "Paused", "status")
+	wants(command.ExitOK, "Finished", "finish")
+	wants(command.ExitOK, "Finished", "status")
+	wants(command.ExitFailure, "is finished", "resume")
+	wants(command.ExitUsage, "-o", "status", "-o", "yaml")
 }

@@ -21,6 +21,8 @@ type world struct {
 	objects  []*object
 	replicas []*replica
 	builds   int
+	// shift moves the objects to other replicas.
+	shift int
 }
 
 type object struct {
@@ -60,7 +62,7 @@ func (w *world) rules() upgrade.Rules {
 }
 
 // owner returns the replica that reconciles an object: the work is shared by position.
-func (w *world) owner(i int) *replica { return w.replicas[i%len(w.replicas)] }
+func (w *world) owner(i int) *replica { return w.replicas[(i+w.shift)%len(w.replicas)] }
 
 // round does a round of a replica.
 func (w *world) round(r *replica) {
@@ -151,6 +153,16 @@ func TestNoMoreObjectsAreChangedAtATimeThanTheBudgetAllows(t *testing.T) {
 			},
 			"reconcile": func(t *rapid.T) { w.reconcile(rapid.IntRange(0, len(w.objects)-1).Draw(t, "object")) },
 			"ready":     func(t *rapid.T) { rapid.SampledFrom(w.objects).Draw(t, "object").ready = true },
+			"move": func(t *rapid.T) {
+				w.shift++
+				for i, o := range w.objects {
+					for _, r := range w.replicas {
+						if r != w.owner(i) {
+							delete(r.seen, o.name)
+						}
+					}
+				}
+			},
 			"resume": func(t *rapid.T) {
 				if w.state.Phase == upgrade.Halted {
 					_ = w.state.Set(upgrade.Running, w.now)

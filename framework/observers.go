@@ -51,7 +51,9 @@ type ended struct {
 // newObservers returns the observers in the order in which they are called. The metrics are first
 // because they measure the time.
 func (f *Framework) newObservers() observers {
-	all := observers{f.metrics, spans{}, workers{}, failureReports{Framework: f}, unmatchedReports{Framework: f}}
+	all := observers{
+		f.metrics, spans{}, workers{}, &f.fights, failureReports{Framework: f}, unmatchedReports{Framework: f},
+	}
 	if f.shadows != nil {
 		all = append(all, shadowRequests{shadows: f.shadows})
 	}

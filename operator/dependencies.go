@@ -17,6 +17,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/notfound"
+	"github.com/operatorkit/operatorkit/internal/access"
 	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/operator/inspector"
 	"github.com/operatorkit/operatorkit/operator/logging"
@@ -239,7 +240,12 @@ func (d *Dependencies) NewFramework(config framework.Config) (*framework.Framewo
 		config.ShutdownTimeout = d.ShutdownTimeout
 	}
 	config.PlanOnly = config.PlanOnly || d.PlanOnly
-	return framework.New(config)
+	f, err := framework.New(config)
+	if err != nil {
+		return nil, err
+	}
+	access.EngineOf(f).FindManagers(d.managersOf)
+	return f, nil
 }
 
 // Close stops the recorder and closes idle connections. It may be called several times.

@@ -393,10 +393,17 @@ func (f *fights) stepEnded(s *scope, e endedStep) {
 		resourcecanceledcontext.IsCanceled(s) || reconciliationcanceledcontext.IsCanceled(s) {
 		return
 	}
-	f.with(s, func(r *changedResource) {
-		if after, _ := requeuecontext.After(s); r.asked == after {
-			r.applied(action, time.Now())
+	if _, known := f.objects.Get(s.reconciliation.key); !known {
+		return
+	}
+	after, _ := requeuecontext.After(s)
+	f.objects.Update(s.reconciliation.key, func(o *changedObject, known bool) (*changedObject, bool) {
+		if known {
+			if r := o.resource(s.resource); r != nil && r.asked == after {
+				r.applied(action, time.Now())
+			}
 		}
+		return o, known
 	})
 }
 
@@ -421,26 +428,6 @@ func (r *changedResource) applied(action plan.Action, now time.Time) {
 			a.fight.tried = true
 		}
 	}
-}
-
-// held implements observer.
-func (f *fights) held(s *scope, _ string) {
-	f.with(s, func(r *changedResource) { r.proposed = nil })
-}
-
-// with calls change with the changes of the running resource, if any are known.
-func (f *fights) with(s *scope, change func(r *changedResource)) {
-	if _, known := f.objects.Get(s.reconciliation.key); !known {
-		return
-	}
-	f.objects.Update(s.reconciliation.key, func(o *changedObject, known bool) (*changedObject, bool) {
-		if known {
-			if r := o.resource(s.resource); r != nil {
-				change(r)
-			}
-		}
-		return o, known
-	})
 }
 
 // report finds the other managers of fights that start. It reports each fight by an event and a log

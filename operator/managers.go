@@ -47,7 +47,7 @@ func timeOf(e metav1.ManagedFieldsEntry) time.Time { return cmp.Or(e.Time, &meta
 // that it is a part of. No fields are all.
 func owns(e metav1.ManagedFieldsEntry, fields []string) bool {
 	var tree map[string]any
-	if e.FieldsV1 == nil || json.Unmarshal(e.FieldsV1.Raw, &tree) != nil {
+	if e.FieldsV1 == nil || json.Unmarshal(e.FieldsV1.GetRawBytes(), &tree) != nil {
 		return false
 	}
 	within := func(path, other string) bool {

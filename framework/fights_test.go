@@ -535,6 +535,9 @@ func TestAResourceThatCanBePlannedIsHeldAndAnOpaqueOneIsNot(t *testing.T) {
 			p.created = created
 			return p
 		}, time.Second, 13, false},
+		"concluder": {func(created func(context.Context, any) error) framework.Resource {
+			return &concludingPage{versionedPage{resource{name: "pages", created: created}}}
+		}, time.Second, 13, false},
 		"opaque": {func(created func(context.Context, any) error) framework.Resource {
 			return &resource{name: "pages", created: created}
 		}, time.Second, 13, false},
@@ -568,6 +571,11 @@ func (*versionedPage) Plan(context.Context, plan.Event, any) ([]plan.Change, err
 	return []plan.Change{{Action: plan.Update, Object: page, Description: "turn the page"}}, nil
 }
 
+// concludingPage is a versionedPage that concludes.
+type concludingPage struct{ versionedPage }
+
+func (*concludingPage) Concludes() bool { return true }
+
 func TestAReplicaForgetsTheFightsOfObjectsThatItGivesAway(t *testing.T) {
 	contestedBy := func(t *testing.T, p *part) *contest {
 		ops := &contestedOps{}
@@ -590,11 +598,15 @@ func TestAReplicaForgetsTheFightsOfObjectsThatItGivesAway(t *testing.T) {
 		c.put(home(1))
 		c.undo(7, time.Second, "color")
 		c.expect(6, "data.color")
-		p.becomes(c.Framework)
-		synctest.Wait()
-		c.expect(0)
-		p.becomes(c.Framework, "home")
-		synctest.Wait()
-		c.expect(1)
+		for _, writes := range []int{1, 0} {
+			p.becomes(c.Framework)
+			synctest.Wait()
+			c.expect(0)
+			p.becomes(c.Framework, "home")
+			synctest.Wait()
+			c.expect(writes)
+			c.undo(5, time.Second, "color")
+			c.expect(5)
+		}
 	})
 }

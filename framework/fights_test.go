@@ -605,8 +605,8 @@ func TestAReplicaForgetsTheFightsOfObjectsThatItGivesAway(t *testing.T) {
 			p.becomes(c.Framework, "home")
 			synctest.Wait()
 			c.expect(writes)
-			c.undo(5, time.Second, "color")
-			c.expect(5)
+			c.undo(4, time.Second, "color")
+			c.expect(4)
 		}
 	})
 }

@@ -213,7 +213,8 @@ func (d *Dependencies) HTTPClient(base *http.Client) *http.Client {
 
 // NewFramework returns a framework of the operator. Logger, Registerer, Recorder, Observer,
 // TracerProvider, Workers and ShutdownTimeout are those of d unless config sets them. It only plans
-// if PlanOnly is set in d or in config.
+// if PlanOnly is set in d or in config. It names the other managers of a framework.Fight if Client
+// may get the object.
 func (d *Dependencies) NewFramework(config framework.Config) (*framework.Framework, error) {
 	if config.Operator == "" {
 		config.Operator, config.FormerOperators = d.Name, d.FormerNames

@@ -35,26 +35,26 @@ const (
 	maxFightPause = time.Hour
 	// maxKeptChanges limits the changes that are remembered of one resource for one object.
 	maxKeptChanges = 1000
-	// maxFoundManagers limits the fights that start at once and for which managers are found, which
-	// takes managersTimeout at most for all of them.
-	maxFoundManagers = 5
-	managersTimeout  = 5 * time.Second
+	// managersTimeout limits the time in which managers are found for fights that start at once.
+	managersTimeout = 5 * time.Second
 	// maxFightFields limits the fields that a text names.
 	maxFightFields = 10
 	// maxPassed is the size of fights.passed.
 	maxPassed = 4096
 )
 
-// Fight is a change that a resource has applied five times within ten minutes, and found undone each
-// time: by a webhook or another controller, or because a default does not converge. The resource
-// pauses between two tries, for a minute at first and for an hour at most.
+// Fight is a change that a resource has applied five times within ten minutes, and found undone
+// each time: by a webhook or another controller, or because a default does not converge. The
+// resource pauses between two tries, for a minute at first and for an hour at most.
 //
 // A field counts with its value: a field that gets another value each time is in no fight. Values
-// that must not be shown count as equal. A new generation of the reconciled object starts over, and
-// so does another object of its name. These are never in a fight: a resource that can't predict its
-// changes, a [Concluder], a resource that is called by another one, what is done for an object that
-// is being deleted, and a change that asks for a requeue while it is applied. A [Planner] can be in
-// one if it runs more often than every two minutes. It is planned then before it runs.
+// that must not be shown count as equal. The counts start over with a new generation of the
+// reconciled object, and with another object of its name.
+//
+// Not covered are resources that can't predict their changes, [Concluder]s, resources that another
+// resource calls, the clean-up of an object that is being deleted, and changes whose resource asks
+// for a requeue while it applies them. A [Planner] is covered if it runs more often than every two
+// minutes. Then it is planned before it runs.
 type Fight struct {
 	// Key is the key of the reconciled object in the primary source.
 	Key informer.Key `json:"-"`
@@ -200,8 +200,9 @@ func (f *fights) Admit(ctx context.Context, p Proposal) Verdict {
 		return Go()
 	}
 	requeuecontext.SetAfter(ctx, held.Next.Sub(now))
-	return Hold(secretscontext.Scrub(ctx, fmt.Sprintf("the change is undone again and again: %s; next try at %s",
-		held.subject(), held.Next.Format(time.RFC3339))))
+	reason := fmt.Sprintf("the change is undone again and again: %s; next try at %s",
+		held.subject(), held.Next.Format(time.RFC3339))
+	return Hold(secretscontext.Scrub(ctx, reason))
 }
 
 // described reports whether the changes of a resource are described. A first change is not: a start
@@ -290,7 +291,9 @@ func (f *fights) split(changes []plan.Change) (parts []proposedChange) {
 
 // judge compares the proposed changes with the applied ones. It returns the fights that start, and,
 // if all changes are paused, the fight that is tried next.
-func (f *fights) judge(s *scope, state objectState, now changedResource) (started []*fight, held *Fight) {
+func (f *fights) judge(
+	s *scope, state objectState, now changedResource,
+) (started []*fight, held *Fight) {
 	f.objects.Update(s.reconciliation.key, func(o *changedObject, known bool) (*changedObject, bool) {
 		if !known {
 			o = &changedObject{objectState: state}
@@ -342,20 +345,22 @@ func (a *appliedChange) isUndone(now time.Time) bool {
 }
 
 // joined adds a change to the fight that starts about its object.
-func joined(begun []*fight, a *appliedChange, c proposedChange, now time.Time) []*fight {
-	i := slices.IndexFunc(begun, func(b *fight) bool { return b.Action == c.action && b.Object == c.object })
+func joined(started []*fight, a *appliedChange, c proposedChange, now time.Time) []*fight {
+	i := slices.IndexFunc(started, func(f *fight) bool {
+		return f.Action == c.action && f.Object == c.object
+	})
 	if i < 0 {
-		i = len(begun)
-		begun = append(begun, &fight{pause: fightPause, Fight: Fight{
+		i = len(started)
+		started = append(started, &fight{pause: fightPause, Fight: Fight{
 			Action: c.action, Object: c.object, Since: a.at[0], Last: now, Times: fightTimes,
 			Next: now.Add(jitter.Of(fightPause)),
 		}})
 	}
-	a.fight = begun[i]
+	a.fight = started[i]
 	if c.path != "" {
 		a.fight.Fields = append(a.fight.Fields, c.path)
 	}
-	return begun
+	return started
 }
 
 // undone records that the change of a fight is found undone, after a try or still.
@@ -371,25 +376,20 @@ func (f *fight) undone(now time.Time) {
 // over reports whether the change has not been found undone for long enough.
 func (f *fight) over(now time.Time) bool { return now.Sub(f.Last) > fightWindow+2*f.pause }
 
+// actionOf is what the steps of resources apply. The whole run of a plain resource applies all of
+// its changes.
+var actionOf = map[Step]plan.Action{
+	StepApplyCreateChange: plan.Create,
+	StepApplyUpdateChange: plan.Update,
+	StepApplyDeleteChange: plan.Delete,
+	StepEnsureCreated:     "",
+}
+
 // stepEnded implements observer. It remembers the changes that were applied. A resource that
 // cancels itself or asks for a requeue while it applies them is not done: the next try continues.
 func (f *fights) stepEnded(s *scope, e endedStep) {
-	var action plan.Action
-	switch e.Step {
-	case StepApplyCreateChange:
-		action = plan.Create
-	case StepApplyUpdateChange:
-		action = plan.Update
-	case StepApplyDeleteChange:
-		action = plan.Delete
-	case StepEnsureCreated:
-		if s.crud {
-			return
-		}
-	default:
-		return
-	}
-	if e.err != nil || e.Resource != s.resource ||
+	action, applies := actionOf[e.Step]
+	if !applies || action == "" && s.crud || e.err != nil || e.Resource != s.resource ||
 		resourcecanceledcontext.IsCanceled(s) || reconciliationcanceledcontext.IsCanceled(s) {
 		return
 	}
@@ -438,8 +438,8 @@ func (f *fights) report(ctx context.Context, s *scope, started []*fight) {
 	}
 	asking, cancel := context.WithTimeout(ctx, managersTimeout)
 	defer cancel()
-	for i, of := range started {
-		if f.managers != nil && i < maxFoundManagers {
+	for _, of := range started {
+		if f.managers != nil {
 			f.framework.guard("find the managers of fields", func() {
 				of.Managers = f.managers(asking, of.Resource, of.Object, of.Fields)
 			}, "object", of.Object.String())
@@ -448,11 +448,11 @@ func (f *fights) report(ctx context.Context, s *scope, started []*fight) {
 			of.Fields[j] = secretscontext.Scrub(ctx, path)
 		}
 		f.framework.log("warning", "a change is undone again and again", "resource", of.Resource,
-			"object", describe(s.reconciliation.object, of.Key), "change", of.subject(), "managers", of.undoer())
+			"object", describe(s.reconciliation.object, of.Key), "change", of.String())
+		message := fmt.Sprintf("resource %q applied the %s %d times, and found it undone each time: %s; "+
+			"it is tried again after growing pauses", of.Resource, of.subject(), of.Times, of.undoer())
 		if record := f.framework.reporter.recordOn(s.reconciliation.object); record != nil {
-			record(corev1.EventTypeWarning, ReasonChangeUndone, cut.Text(fmt.Sprintf(
-				"resource %q applied the %s %d times, and found it undone each time: %s; it is tried again after growing pauses",
-				of.Resource, of.subject(), of.Times, of.undoer()), maxEventMessage))
+			record(corev1.EventTypeWarning, ReasonChangeUndone, cut.Text(message, maxEventMessage))
 		}
 	}
 	f.mu.Lock()
@@ -514,7 +514,9 @@ func (f *fights) sweep(now time.Time) {
 			if !known {
 				return nil, false
 			}
-			o.resources = slices.DeleteFunc(o.resources, func(r *changedResource) bool { return r.isOld(now) })
+			o.resources = slices.DeleteFunc(o.resources, func(r *changedResource) bool {
+				return r.isOld(now)
+			})
 			return o, len(o.resources) > 0
 		})
 	}

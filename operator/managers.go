@@ -18,30 +18,37 @@ import (
 )
 
 // managersOf returns the managers, other than the resource's own, that write fields of an object,
-// with the times of their last writes; the last writer is first. Fields that it can't attribute have
-// none, and so has an object that can't be read. It reads only the metadata.
-func (d *Dependencies) managersOf(ctx context.Context, resource string, o plan.Object, fields []string) []string {
+// with the times of their last writes. The last writer is first. It returns none if the object
+// can't be read, or if the fields have no other manager. It reads only the metadata.
+func (d *Dependencies) managersOf(
+	ctx context.Context, resource string, o plan.Object, fields []string,
+) (managers []string) {
 	if o.APIVersion == "" || o.Kind == "" || o.Name == "" {
 		return nil
 	}
 	have := &metav1.PartialObjectMetadata{}
 	have.SetGroupVersionKind(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind))
-	if err := d.Client.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, have); err != nil {
+	key := client.ObjectKey{Namespace: o.Namespace, Name: o.Name}
+	if err := d.Client.Get(ctx, key, have); err != nil {
 		return nil
 	}
 	own := identity.From(ctx).Mark(resource).FieldManager()
 	entries := slices.DeleteFunc(have.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == own || !owns(e, fields)
 	})
-	slices.SortStableFunc(entries, func(a, b metav1.ManagedFieldsEntry) int { return timeOf(b).Compare(timeOf(a)) })
-	var managers []string
+	slices.SortStableFunc(entries, func(a, b metav1.ManagedFieldsEntry) int {
+		return timeOf(b).Compare(timeOf(a))
+	})
 	for _, e := range entries {
-		managers = append(managers, fmt.Sprintf("%q (%s)", e.Manager, timeOf(e).UTC().Format(time.RFC3339)))
+		at := timeOf(e).UTC().Format(time.RFC3339)
+		managers = append(managers, fmt.Sprintf("%q (%s)", e.Manager, at))
 	}
 	return managers
 }
 
-func timeOf(e metav1.ManagedFieldsEntry) time.Time { return cmp.Or(e.Time, &metav1.Time{}).Time }
+func timeOf(e metav1.ManagedFieldsEntry) time.Time {
+	return cmp.Or(e.Time, &metav1.Time{}).Time
+}
 
 // owns reports whether an entry of managedFields has one of the fields, or a part of one, or one
 // that it is a part of. No fields are all.
@@ -55,7 +62,9 @@ func owns(e metav1.ManagedFieldsEntry, fields []string) bool {
 		return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
 	}
 	return len(fields) == 0 || slices.ContainsFunc(ownedPaths("", tree), func(owned string) bool {
-		return slices.ContainsFunc(fields, func(field string) bool { return within(owned, field) || within(field, owned) })
+		return slices.ContainsFunc(fields, func(field string) bool {
+			return within(owned, field) || within(field, owned)
+		})
 	})
 }
 

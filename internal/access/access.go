@@ -52,7 +52,9 @@ type Engine interface {
 	// FindManagers sets the function that returns the field managers, other than the resource's
 	// own, which write fields of an object; no fields are all. It is called once when a
 	// framework.Fight starts, and only reads. It is set before the framework runs.
-	FindManagers(find func(ctx context.Context, resource string, object plan.Object, fields []string) []string)
+	FindManagers(find func(
+		ctx context.Context, resource string, object plan.Object, fields []string,
+	) []string)
 }
 
 // Shard says which objects of a framework this replica reconciles, of several replicas that share

@@ -18,6 +18,7 @@ import (
 
 // notWaitedFor are the times of an hour and more that no worker is in a step for, by the folder and the name of what they are the value of.
 var notWaitedFor = map[string]string{
+	"framework maxFightPause":                                             "is a pause between two reconciliations",
 	"framework maxSuggestedPause":                                         "is a pause between two reconciliations",
 	"operator DefaultStepTimeout":                                         "is the time itself",
 	"operator/serviceprovider/clusteraccess DefaultTellUses":              "is how often uses are told",

@@ -56,7 +56,8 @@
 // feed the queue, and driven.go is for callers with their own queue. The path reports what happens
 // to the observers (observers.go): metrics.go, tracing.go, activity.go (what the workers do),
 // reporter.go (log messages and events about errors), unmatched.go, shadow_compare.go and
-// recording.go. No observer decides anything in a reconciliation.
+// recording.go. No observer decides anything in a reconciliation, except fights.go, which is also a
+// policy of the gate.
 //
 //	where is                               see
 //
@@ -86,7 +87,7 @@
 //	a change held                          ensure in crud.go, and in process.go for resources
 //	                                       without patches → gate in gate.go → the policies that
 //	                                       hold: signalPolicy (bySignals), requiredPolicy
-//	                                       (Framework.Require) and livePolicy, all there
+//	                                       (Framework.Require), fights (fights.go) and livePolicy
 //	a change denied                        the same gate → approval in planapply.go (the plan that
 //	                                       is applied differs), and the fence of package operator
 //	                                       (the lease is lost)
@@ -129,6 +130,9 @@
 //     reconciled the newer one, the deletion is not processed, and the update of the newer object
 //     cleans up. [Confirm] does the same for resources that delete in other ways than by patches.
 //   - The changes of a resource pass one gate before any of them is applied ([Policy]).
+//   - A change that was applied five times within ten minutes, and found undone each time, is
+//     reported and held for a while ([Fight]). It is tried again after pauses of a minute to an
+//     hour, and never given up.
 //   - Exactly one resource set handles an object. An object without one is ignored, which an event
 //     on it and a metric report. Several are an error.
 //   - Marks are exclusive: the finalizer, and the marks on what resources make, carry the names of
@@ -209,6 +213,6 @@
 // failing_since_timestamp_seconds, last_reconciled_timestamp_seconds,
 // last_success_timestamp_seconds, newest_creation_timestamp_seconds,
 // oldest_deletion_timestamp_seconds, source_synced, source_staleness_seconds, source_objects,
-// planned_objects, unmatched_objects, shadow_comparisons_total, shadow_duration_seconds,
+// planned_objects, unmatched_objects, fights, shadow_comparisons_total, shadow_duration_seconds,
 // shadow_objects, shadow_queue_depth. No label holds the name of an object.
 package framework

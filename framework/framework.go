@@ -52,6 +52,7 @@ type Framework struct {
 	reportedPlans reportedPlans
 	unmatched     unmatched
 	failures      failures
+	fights        fights
 	// logged are the sorts of unusable events that have been logged.
 	logged sync.Map
 	// shadows is nil without shadow sets.
@@ -94,6 +95,7 @@ func New(config Config) (*Framework, error) {
 	f.queue = queue.New[wakeup]()
 	f.retries = queue.NewRetries(f.queue, config.BackOffFactory)
 	f.reporter = &reporter{recorder: config.Recorder, guard: f.guard, seed: maphash.MakeSeed()}
+	f.fights.framework, f.fights.seed = f, maphash.MakeSeed()
 	f.shadows = newShadows(config)
 	var err error
 	f.metrics, err = newMetrics(f)

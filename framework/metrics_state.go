@@ -20,6 +20,7 @@ type state struct {
 
 	depth, age, retrying, asked, failing, since, active, lastRun, lastGood *prometheus.Desc
 	staleness, synced, objects, created, deletion, planned, unmatched      *prometheus.Desc
+	fights                                                                 *prometheus.Desc
 }
 
 func newState(f *Framework, m *metrics) *state {
@@ -52,6 +53,8 @@ func newState(f *Framework, m *metrics) *state {
 		unmatched: f.desc("unmatched_objects",
 			"Objects that no resource set handles, by whether they have a finalizer of the framework: held or free.",
 			"finalizer"),
+		fights: f.desc("fights",
+			"Changes that were applied and found undone again and again. They are tried again after growing pauses."),
 	}
 }
 
@@ -76,7 +79,7 @@ func (f *Framework) info() prometheus.Collector {
 func (s *state) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		s.depth, s.age, s.retrying, s.asked, s.failing, s.since, s.active, s.lastRun, s.lastGood,
-		s.staleness, s.synced, s.objects, s.created, s.deletion, s.planned, s.unmatched,
+		s.staleness, s.synced, s.objects, s.created, s.deletion, s.planned, s.unmatched, s.fights,
 	} {
 		ch <- d
 	}
@@ -125,6 +128,7 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 	gauge(s.planned, float64(nothing), "none")
 	gauge(s.unmatched, float64(now.UnmatchedHeld), "held")
 	gauge(s.unmatched, float64(now.Unmatched-now.UnmatchedHeld), "free")
+	gauge(s.fights, float64(now.Fights))
 }
 
 // ages remembers the creation of the newest object, and the pending deletions with their times.

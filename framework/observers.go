@@ -8,8 +8,9 @@ import (
 )
 
 // observer receives what happens in the reconciliations of a framework: metrics, records, events.
-// The path of a key reports to observers, and no observer decides anything in it. The workers call
-// the methods, for different objects at the same time. Times are since the epoch of the metrics.
+// The path of a key reports to observers, and no observer decides anything in it, except fights,
+// which is also a policy. The workers call the methods, for different objects at the same time.
+// Times are since the epoch of the metrics.
 type observer interface {
 	// began reports the start of a reconciliation, of which only the data is set: it is not yet a
 	// context.
@@ -51,7 +52,9 @@ type ended struct {
 // newObservers returns the observers in the order in which they are called. The metrics are first
 // because they measure the time.
 func (f *Framework) newObservers() observers {
-	all := observers{f.metrics, spans{}, workers{}, failureReports{Framework: f}, unmatchedReports{Framework: f}}
+	all := observers{
+		f.metrics, spans{}, workers{}, &f.fights, failureReports{Framework: f}, unmatchedReports{Framework: f},
+	}
 	if f.shadows != nil {
 		all = append(all, shadowRequests{shadows: f.shadows})
 	}

@@ -21,6 +21,7 @@ const (
 	ReasonReconciliationFailed = "ReconciliationFailed"
 	ReasonNoResourceSet        = "NoResourceSet"
 	ReasonSeveralResourceSets  = "SeveralResourceSets"
+	ReasonChangeUndone         = "ChangeUndone"
 )
 
 // EventRecorder writes Kubernetes events. The recorders of client-go and controller-runtime

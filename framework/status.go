@@ -32,6 +32,8 @@ type Status struct {
 	// deletion would wait.
 	Unmatched     int `json:"unmatched"`
 	UnmatchedHeld int `json:"unmatchedHeld"`
+	// Fights is the number of changes that are undone again and again, see [Framework.Fights].
+	Fights int `json:"fights"`
 }
 
 // Status returns the current work. It may be called at any time and is cheap.
@@ -50,6 +52,7 @@ func (f *Framework) Status() Status {
 		FailingSince:  since,
 		Unmatched:     unmatched,
 		UnmatchedHeld: held,
+		Fights:        len(f.fights.list()),
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/notfound"
+	"github.com/operatorkit/operatorkit/internal/access"
 	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/operator/inspector"
 	"github.com/operatorkit/operatorkit/operator/logging"
@@ -212,7 +213,8 @@ func (d *Dependencies) HTTPClient(base *http.Client) *http.Client {
 
 // NewFramework returns a framework of the operator. Logger, Registerer, Recorder, Observer,
 // TracerProvider, Workers and ShutdownTimeout are those of d unless config sets them. It only plans
-// if PlanOnly is set in d or in config.
+// if PlanOnly is set in d or in config. It names the other managers of a framework.Fight if Client
+// may get the object.
 func (d *Dependencies) NewFramework(config framework.Config) (*framework.Framework, error) {
 	if config.Operator == "" {
 		config.Operator, config.FormerOperators = d.Name, d.FormerNames
@@ -239,7 +241,12 @@ func (d *Dependencies) NewFramework(config framework.Config) (*framework.Framewo
 		config.ShutdownTimeout = d.ShutdownTimeout
 	}
 	config.PlanOnly = config.PlanOnly || d.PlanOnly
-	return framework.New(config)
+	f, err := framework.New(config)
+	if err != nil {
+		return nil, err
+	}
+	access.EngineOf(f).FindManagers(d.managersOf)
+	return f, nil
 }
 
 // Close stops the recorder and closes idle connections. It may be called several times.

@@ -56,6 +56,13 @@ type Engine interface {
 	// error, and since when the object has been failing. It may be called at any time and is
 	// cheap.
 	FailingSince(key informer.Key) (since time.Time, fails bool)
+
+	// FindManagers sets the function that returns the field managers, other than the resource's
+	// own, which write fields of an object; no fields are all. It is called once when a
+	// framework.Fight starts, and only reads. It is set before the framework runs.
+	FindManagers(find func(
+		ctx context.Context, resource string, object plan.Object, fields []string,
+	) []string)
 }
 
 // End is the end of the reconciliation of an object.

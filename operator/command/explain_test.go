@@ -199,3 +199,35 @@ func TestExplainTellsThatNoResourceSetHandlesAnObject(t *testing.T) {
 		return nil
 	})
 }
+
+func TestExplainTellsOfAChangeThatIsUndoneAgainAndAgain(t *testing.T) {
+	instance, user, namespace := startedNursery(t)
+	address, stop := inspected(t, instance, namespace)
+	defer stop()
+	if err := user.Create(t.Context(), plot(namespace, "one", 7)); err != nil {
+		t.Fatal(err)
+	}
+	sign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "one-sign"}}
+	operatortest.Eventually(t, "the sign is there", func() error {
+		return user.Get(t.Context(), client.ObjectKeyFromObject(sign), sign)
+	})
+	line := regexp.MustCompile(`(?m)^  the change is undone again and again: update of ConfigMap ` + namespace + `/one-sign \(data\.text\): ` +
+		`also written by "vandal" \(\S+\); 5 times since \d\d:\d\d:\d\d, next try in (1m)?\d+s, at \d\d:\d\d:\d\d$`)
+	tries := 0
+	operatortest.Eventually(t, "it tells of the change", func() error {
+		undo := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"text":"nothing"}}`))
+		if err := user.Patch(t.Context(), sign.DeepCopy(), undo, client.FieldOwner("vandal")); err != nil {
+			return err
+		}
+		// The nursery does not watch its signs.
+		tries++
+		label := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{"try":"%d"}}}`, tries))
+		if err := user.Patch(t.Context(), plot(namespace, "one", 7), label); err != nil {
+			return err
+		}
+		if _, text, stderr := explain(t, "one", "-n", namespace, "--inspector-address", address); !line.MatchString(text) {
+			return fmt.Errorf("%s%s", text, stderr)
+		}
+		return nil
+	})
+}

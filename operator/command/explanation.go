@@ -38,6 +38,9 @@ func writeExplanation(w io.Writer, o *inspector.Object, options plan.TextOptions
 	if !o.NextTry.IsZero() {
 		e.line(1, "it is looked at again %s", e.next(o.NextTry))
 	}
+	for _, f := range o.Fights {
+		e.line(1, "the change is undone again and again: %s; %d times since %s, next try %s", f, f.Times, e.time(f.Since), e.next(f.Next))
+	}
 	if len(o.Reconciliations) == 0 {
 		e.line(1, "no reconciliation of it is known")
 	}

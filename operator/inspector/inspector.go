@@ -145,6 +145,11 @@ func (i *Inspector) overview() Overview {
 		f := s.overview(now)
 		o.Frameworks = append(o.Frameworks, f)
 		o.FailingCount += f.Status.Failing
+		for _, fight := range s.framework.Fights() {
+			if o.FightCount++; o.FightCount <= maxFailing {
+				o.Fights = append(o.Fights, fightOverview{f.Name, fight.Key.Namespace, fight.Key.Name, fight})
+			}
+		}
 	}
 	return o
 }

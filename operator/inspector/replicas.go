@@ -51,7 +51,7 @@ func (i *Inspector) sharedBy() Ring {
 	return i.ring
 }
 
-// overviewFor is the overview with what fails on other replicas, for whoever asks this one.
+// overviewFor is the overview with what fails or is undone on other replicas, for whoever asks this one.
 func (i *Inspector) overviewFor(r *http.Request) Overview {
 	o := i.overview()
 	ring := i.sharedBy()
@@ -62,9 +62,12 @@ func (i *Inspector) overviewFor(r *http.Request) Overview {
 	for _, other := range others {
 		o.FailingCount += other.FailingCount
 		o.Failing = append(o.Failing, other.Failing...)
+		o.FightCount += other.FightCount
+		o.Fights = append(o.Fights, other.Fights...)
 	}
 	slices.SortStableFunc(o.Failing, func(a, b ObjectSummary) int { return b.Last.Compare(a.Last) })
 	o.Failing = o.Failing[:min(len(o.Failing), maxFailing)]
+	o.Fights = o.Fights[:min(len(o.Fights), maxFailing)]
 	o.Unreached = unreached
 	return o
 }

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// maxFailing is how many failing objects an overview names.
+	// maxFailing is how many failing objects an overview names, and how many fights.
 	maxFailing = 100
 	// maxTogether is how many searches go through the objects together at most.
 	maxTogether = 32
@@ -255,6 +255,11 @@ func (i *Inspector) find(ctx context.Context, id objectID) (Object, error) {
 	}
 	o.Identity.Operator, o.Identity.Framework = s.framework.Identity().Operator, s.framework.Name()
 	o.Identity.Finalizer = s.framework.Finalizer()
+	for _, fight := range s.framework.Fights() {
+		if fight.Key == id.key {
+			o.Fights = append(o.Fights, fight)
+		}
+	}
 	if r := i.sharedBy(); r != nil {
 		o.Owner = r.Owner(id.key)
 		o.Unreached, _ = ctx.Value(unreachedKey{}).(string)

@@ -24,8 +24,19 @@ type Overview struct {
 	// those of which the inspector remembers nothing.
 	Failing      []ObjectSummary `json:"failing"`
 	FailingCount int             `json:"failingCount"`
+	// Fights are changes that are undone again and again, a hundred at most, and FightCount is the number of all.
+	Fights     []fightOverview `json:"fights,omitempty"`
+	FightCount int             `json:"fightCount"`
 	// Unreached says of which replicas it is not known what fails there, and why.
 	Unreached []string `json:"unreached,omitempty"`
+}
+
+// fightOverview is a fight with the object for which the change is applied.
+type fightOverview struct {
+	Framework string `json:"framework"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	framework.Fight
 }
 
 // frameworkOverview is how one framework does.
@@ -148,6 +159,8 @@ type Object struct {
 	Unreached string `json:"unreached,omitempty"`
 	// Reconciliations are the last ones, the newest first.
 	Reconciliations []Reconciliation `json:"reconciliations"`
+	// Fights are changes for the object that are undone again and again.
+	Fights []framework.Fight `json:"fights,omitempty"`
 	// Shadows are the last comparisons with shadow resource sets that did not come out equal.
 	Shadows []*plan.Comparison `json:"shadows,omitempty"`
 }

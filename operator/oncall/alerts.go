@@ -119,6 +119,17 @@ var Alerts = []Alert{
 			"in spite of it, \"upgrade finish\" lets the new build change all of them at once.",
 	},
 	{
+		Name: "OperatorkitChangesAreUndone", Severity: Warning, For: 15 * time.Minute,
+		Query:   `operatorkit_framework_fights > 0`,
+		Summary: "Changes of the framework {{ $labels.framework }} are undone again and again.",
+		Means: "Something else writes the same fields. The operator pauses between two tries, for up to an hour: until then the other " +
+			"value stays.",
+		Look: "The page, which lists the fields and their other managers; the events with the reason ChangeUndone. No other manager " +
+			"means an admission webhook, a default that does not converge, or a second copy of the operator.",
+		Mend: "Let one of the two leave the fields alone. The operator tries again after its pause, and at once when the spec of the " +
+			"object changes.",
+	},
+	{
 		Name: "OperatorkitRequestsAreRefused", Severity: Warning, For: 10 * time.Minute,
 		Query:   `sum by (namespace, pod, code) (rate(operatorkit_client_requests_total{code=~"401|403"}[5m])) > 0`,
 		Summary: "The API server refuses requests of the operator ({{ $labels.code }}).",

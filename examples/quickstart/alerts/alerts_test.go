@@ -128,6 +128,13 @@ var troubles = map[string]trouble{
 		},
 		fires: []string{"OperatorkitObjectsAreHeld"},
 	},
+	"undone": {
+		begins: func(t *testing.T, p *patient) {
+			p.create(t, site("second", "v1", "undone")) // home changes too often
+			go p.undo(t.Context())
+		},
+		fires: []string{"OperatorkitChangesAreUndone"},
+	},
 	"refused": {as: withoutServices, fires: []string{"OperatorkitObjectsFail", "OperatorkitRequestsAreRefused"}},
 	"failing": {
 		begins: func(_ *testing.T, p *patient) { p.faults.On(writes("configmaps"), operatortest.InternalError()) },
@@ -402,6 +409,18 @@ func (p *patient) change(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-time.After(2 * time.Minute / hurry):
+		}
+	}
+}
+
+// undo writes the page of the second Website again and again, as another controller does.
+func (p *patient) undo(ctx context.Context) {
+	for ctx.Err() == nil {
+		// The page may not be there yet.
+		_ = operatortest.Patch(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "second-page"}}, `{"data":{"index.html":"theirs"}}`)(ctx, p.user, p.namespace)
+		select {
+		case <-ctx.Done():
+		case <-time.After(200 * time.Millisecond):
 		}
 	}
 }

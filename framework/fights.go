@@ -47,8 +47,9 @@ const (
 // each time: by a webhook or another controller, or because a default does not converge. The
 // resource pauses between two tries, for a minute at first and for an hour at most.
 //
-// A field counts with its value: a field that gets another value each time is in no fight. Values
-// that must not be shown count as equal. The counts start over with a new generation of the
+// A field counts with its value: a field that gets another value each time is in no fight, and
+// neither is an object that the resource creates and deletes in turn. Values that must not be shown
+// are not counted. The counts start over with a new generation of the
 // reconciled object, and with another object of its name.
 //
 // Not covered are resources that can't predict their changes, [Concluder]s, resources that another
@@ -147,16 +148,20 @@ type changedResource struct {
 
 // proposedChange is a part of a proposal: a field with its new value, or a creation or deletion.
 type proposedChange struct {
-	// hash is of the action, the object, the path and the value. The value may be a secret, and is
-	// not kept.
-	hash   uint64
+	// place is the hash of the object, and of the path of the field. value is the hash of what is
+	// there afterwards: the value of the field, or whether the object exists. The value may be a
+	// secret, and is not kept.
+	place, value uint64
+	// hidden is true if the value is not known: the change is not counted.
+	hidden bool
 	action plan.Action
 	object plan.Object
 	path   string
 }
 
-// appliedChange is a change that was applied.
+// appliedChange is a change that was applied to a place. Another value there starts over.
 type appliedChange struct {
+	value uint64
 	// at are the last times of its application, fightTimes at most.
 	at []time.Time
 	// fight is nil unless the change is in one.
@@ -266,24 +271,23 @@ func (r *changedResource) fights(now time.Time) bool {
 
 // split returns the parts of changes. Only updates count with their values.
 func (f *fights) split(changes []plan.Change) (parts []proposedChange) {
-	add := func(c plan.Change, path string, value any) {
+	add := func(c plan.Change, path string, value any, sensitive bool) {
 		part := proposedChange{action: c.Action, object: c.Object, path: path}
 		part.object.UID, part.object.Version = "", ""
 		encoded, err := json.Marshal(value)
-		if err != nil {
-			encoded = nil // The field counts without its value.
-		}
-		part.hash = maphash.Comparable(f.seed, [...]any{part, string(encoded)})
+		part.hidden = err != nil || sensitive
+		part.place = maphash.Comparable(f.seed, [...]any{part.object, c.Action == plan.Update, path})
+		part.value = maphash.Bytes(f.seed, encoded)
 		parts = append(parts, part)
 	}
 	for _, c := range changes {
 		for _, field := range c.Fields {
 			if c.Action == plan.Update {
-				add(c, field.Path, field.New)
+				add(c, field.Path, field.New, field.Sensitive)
 			}
 		}
 		if c.Action != plan.Update || len(c.Fields) == 0 {
-			add(c, "", nil)
+			add(c, "", c.Action, false)
 		}
 	}
 	return parts
@@ -306,8 +310,8 @@ func (f *fights) judge(
 		r.last, r.proposed, r.asked = now.last, now.proposed, now.asked
 		paused, next := true, (*fight)(nil)
 		for _, c := range r.proposed {
-			a := r.changes[c.hash]
-			if !a.isUndone(r.last) {
+			a := r.changes[c.place]
+			if !a.isUndone(c, r.last) {
 				paused = false
 				continue
 			}
@@ -334,8 +338,8 @@ func (f *fights) judge(
 }
 
 // isUndone reports whether a change that is proposed again is in a fight, or starts one.
-func (a *appliedChange) isUndone(now time.Time) bool {
-	if a == nil {
+func (a *appliedChange) isUndone(c proposedChange, now time.Time) bool {
+	if a == nil || a.value != c.value {
 		return false
 	}
 	if a.fight != nil && a.fight.over(now) {
@@ -410,15 +414,15 @@ func (f *fights) stepEnded(s *scope, e endedStep) {
 // applied remembers the application of the proposed changes of an action; none is all.
 func (r *changedResource) applied(action plan.Action, now time.Time) {
 	for _, c := range r.proposed {
-		a := r.changes[c.hash]
+		a := r.changes[c.place]
 		switch {
-		case action != "" && c.action != action, a == nil && len(r.changes) >= maxKeptChanges:
+		case action != "" && c.action != action, c.hidden, a == nil && len(r.changes) >= maxKeptChanges:
 			continue
-		case a == nil:
-			if a = (&appliedChange{}); r.changes == nil {
+		case a == nil || a.value != c.value:
+			if a = (&appliedChange{value: c.value}); r.changes == nil {
 				r.changes = map[uint64]*appliedChange{}
 			}
-			r.changes[c.hash] = a
+			r.changes[c.place] = a
 		}
 		if len(a.at) == fightTimes {
 			a.at = slices.Delete(a.at, 0, 1)

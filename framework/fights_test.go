@@ -258,6 +258,18 @@ func TestAFieldWithAnotherValueEachTimeIsNoFight(t *testing.T) {
 	})
 }
 
+func TestAFieldWhoseWantedValueAlternatesIsNoFight(t *testing.T) {
+	contested(t, &contestedOps{}, func(c *contest) {
+		for i := range 40 {
+			obj := home(1)
+			obj.Data["color"] = []string{"red", "blue"}[i%2]
+			c.put(obj)
+			time.Sleep(time.Second)
+		}
+		c.expect(41)
+	})
+}
+
 func TestFieldsAreCountedOneByOneAndHeldOnlyIfAllArePaused(t *testing.T) {
 	contested(t, &contestedOps{}, func(c *contest) {
 		c.undo(2, time.Second, "size")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
@@ -701,4 +702,34 @@ func (f *fleet) unready() (names []string) {
 		}
 	}
 	return names
+}
+
+func TestAnObjectInAFightKeepsItsPlaceOnlyForAWhile(t *testing.T) {
+	f := newFleet(t, 3)
+	f.started(operator.UpgradeConfig{Budget: "1"})
+	running := f.run(build{name: "two", text: "broken", upgrade: operator.UpgradeConfig{Budget: "1", ProgressDeadline: time.Hour}})
+	operatortest.Eventually(t, "one has the place", func() bool { return len(f.state().Places) == 1 })
+	name := f.state().Places[0].Name
+	// Somebody else undoes the change each time.
+	ctx, cancel := context.WithCancel(t.Context())
+	var undoing sync.WaitGroup
+	defer undoing.Wait()
+	defer cancel()
+	undoing.Go(func() {
+		for ctx.Err() == nil {
+			if f.page(name) == "broken" {
+				patch := client.RawPatch(types.MergePatchType, []byte(`{"data":{"text":"theirs"}}`))
+				_ = f.client.Patch(ctx, configMap(f.namespace, name+"-page"), patch)
+				f.patch(name, `{"metadata":{"annotations":{"touched":"`+time.Now().String()+`"}}}`)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
+	operatortest.Eventually(t, "another one has the place", func() bool {
+		places := f.state().Places
+		return len(places) == 1 && places[0].Name != name
+	})
+	cancel()
+	undoing.Wait()
+	f.end(running)
 }

@@ -317,7 +317,7 @@ func (c *Controller) place(r *Round, p Place, obj any) {
 		c.admitted[id{p.Framework, p.key()}] = of
 	}
 	last := c.seen[id{p.Framework, p.key()}]
-	if !last.succeeded || !c.config.Ready(obj) {
+	if (!last.succeeded || !c.config.Ready(obj)) && !c.fights(p) {
 		of.ready = time.Time{}
 	} else if of.ready.IsZero() {
 		of.ready = r.Now
@@ -345,6 +345,12 @@ func (c *Controller) place(r *Round, p Place, obj any) {
 	if p.Failed == "" && c.isCanary(obj) {
 		r.Report.Canaries++
 	}
+}
+
+// fights reports whether a change of an object is undone again and again. Then the object does not
+// become ready, and keeps its place only as long as one that is.
+func (c *Controller) fights(p Place) bool {
+	return slices.ContainsFunc(c.framework(p.Framework).Fights(), func(f framework.Fight) bool { return f.Key == p.key() })
 }
 
 // quiet is how long no object is reconciled for the first time before places are given although

@@ -10,7 +10,7 @@ import (
 
 // Policy decides whether the changes of a resource are applied. [Framework.Require] adds one. The
 // framework has its own: the signals that forbid updates and deletions, the plan that is being
-// applied ([Framework.ApplyPlan]), and the live read of the object ([Confirm]).
+// applied ([Framework.ApplyPlan]), guards ([Guard]), and the live read of the object ([Confirm]).
 type Policy interface {
 	// Admit is called once for each resource of a reconciliation, between computing and applying,
 	// if the resource would change something or can't predict it. It is not called for a
@@ -100,6 +100,9 @@ func (r *reconciliation) policies() []Policy {
 	policies := []Policy{signalPolicy{}}
 	if r.approval != nil {
 		policies = append(policies, r.approval)
+	}
+	if r.isGuarded() {
+		policies = append(policies, guardPolicy{r.framework})
 	}
 	if r.framework != nil {
 		for _, p := range r.framework.required {

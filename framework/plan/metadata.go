@@ -3,6 +3,7 @@ package plan
 import (
 	"maps"
 	"reflect"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,27 +57,34 @@ func (c Change) describing(o object, hidden bool) Change {
 	return c.Describing(o.meta)
 }
 
-// Shown returns a Kubernetes object as a JSON value, in which Redacted replaces the values of
-// Secrets and others that must not be shown. It is nil for any other value, and for a list.
-func Shown(value any) map[string]any {
+// Replaced begins the description of a change that deletes an object to create it again, because it
+// can't be updated.
+const Replaced = "replaced: "
+
+// Replaces reports whether the change deletes an object to create it again.
+func (c Change) Replaces() bool { return strings.HasPrefix(c.Description, Replaced) }
+
+// Shown returns an object as a JSON value, in which Redacted replaces the values of Secrets and
+// others that must not be shown. Every text is replaced by the result of scrub.
+func Shown(value any, scrub func(string) string) any {
 	v := reflect.ValueOf(value)
 	if !v.IsValid() || nillable(v) && v.IsNil() {
 		return nil
 	}
 	o, ok := kubernetesObject(recognized(v))
 	if !ok {
-		return nil
+		return scrubValue(shownValue(encoder{}.encode(value)), scrub)
 	}
 	fields, ok := encoder{}.full(o).(map[string]any)
 	if !ok {
-		return nil
+		return Redacted
 	}
 	if confidential(v) {
 		hideValues(fields, "")
 	}
-	shownValue(fields)
-	if name := o.name(); fields["kind"] == nil {
+	if fields["kind"] == nil {
+		name := o.name()
 		fields["apiVersion"], fields["kind"] = name.APIVersion, name.Kind
 	}
-	return fields
+	return scrubValue(shownValue(fields), scrub)
 }

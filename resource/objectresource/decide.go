@@ -123,7 +123,7 @@ func updating(have item, applied *unstructured.Unstructured, want item) item {
 	want.Change.Action, want.Change.Fields = plan.Update, fields
 	switch {
 	case want.Thing.replaces:
-		want.Change.Description = "replaced: deleted, without its dependents, and created anew"
+		want.Change.Description = plan.Replaced + "deleted, without its dependents, and created anew"
 	case len(fields) == 0:
 		want.Change.Description = "other fields are set than before, and no value changes"
 	}

@@ -172,7 +172,7 @@ func (p *planner) update(ctx context.Context, desired, live *unstructured.Unstru
 		if err := carrier.Creatable(ctx, p.client, desired); err != nil {
 			return fmt.Errorf("replace %s: %w", describe(desired), err)
 		}
-		p.changes = append(p.changes, plan.Change{Action: plan.Delete, Description: "replaced: it can't be changed", Object: plan.Object{
+		p.changes = append(p.changes, plan.Change{Action: plan.Delete, Description: plan.Replaced + "it can't be changed", Object: plan.Object{
 			APIVersion: live.GetAPIVersion(), Kind: live.GetKind(), Namespace: live.GetNamespace(), Name: live.GetName(),
 			UID: live.GetUID(), Version: live.GetResourceVersion(),
 		}})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/operatorkit/operatorkit/framework/plan"
@@ -18,8 +19,8 @@ import (
 // A guard that can't be evaluated denies: it returned an error or panicked, or its limit could not
 // be charged.
 type Guard struct {
-	// Name identifies the guard in errors, events and plans. It is unique within a framework.
-	// Required.
+	// Name identifies the guard in errors, events and plans. It is unique within a framework, and
+	// has no slash. Required.
 	Name string
 	// Match reports whether the guard is about a change. It must not change anything, and must be
 	// quick: a worker waits for it. It is called for different objects at the same time, and for
@@ -104,6 +105,7 @@ func validateGuards(guards []Guard, wrong *faults.List) {
 		at := fmt.Sprintf("Guards[%d], %q,", i, g.Name)
 		wrong.If(g.Name == "", "Guards[%d].Name must not be empty", i)
 		wrong.If(g.Name != "" && names[g.Name], "%s must not have the name of an earlier one", at)
+		wrong.If(strings.Contains(g.Name, "/"), "%s must have a name without a slash", at)
 		names[g.Name] = true
 		wrong.If(g.Match == nil, "%s must have a Match", at)
 		switch {

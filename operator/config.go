@@ -57,6 +57,10 @@ type Config struct {
 	LeaderElection LeaderElectionConfig
 	// Sharding lets all replicas work, each on a part of the objects. Default: off.
 	Sharding ShardingConfig
+	// StateNamespace is the namespace of the ConfigMap with the state that replicas share: what is
+	// charged to the limits of guards. Its name is that of the Lease and "-state". Required if a
+	// guard has a limit and LeaderElection.Namespace is empty. Default: LeaderElection.Namespace.
+	StateNamespace string
 	// ListenAddress is the host and port of /healthz, /readyz and /metrics, such as ":8080" in a
 	// Pod. Default: empty, which disables them.
 	ListenAddress string
@@ -173,6 +177,10 @@ func (c *Config) validate() error {
 	wrong.If(!slices.Contains(CRDModes(), c.CRDMode), "CRDMode must be one of %q, is %q", CRDModes(), c.CRDMode)
 	for _, d := range c.timeouts() {
 		wrong.If(*d.value < 0, "%s must not be negative, is %s", d.name, *d.value)
+	}
+	if hasLimits(c.Frameworks) {
+		wrong.If(c.stateNamespace() == "", "StateNamespace must not be empty when a guard has a limit and LeaderElection.Namespace is empty: name the namespace in which replicas share what is charged")
+		wrong.If(c.RESTConfig == nil, "RESTConfig must not be nil when a guard has a limit")
 	}
 	c.LeaderElection.validate(&wrong)
 	c.Sharding.validate(&wrong, c.LeaderElection)

@@ -39,6 +39,8 @@ type Rights struct {
 //     packages servicesets, statemanagers (with each state manager), machines, scheduler and
 //     granter; natsresource and deploymentresource need no rights at the API server. Of these, a
 //     framework that only plans needs the rights to read, and for dry runs;
+//   - for guards: the rights that they declare, and if one has a limit, on the ConfigMap with the
+//     state that replicas share;
 //   - for the operator: its definitions according to CRDMode, and its Lease, or with Sharding all
 //     Leases in its namespace.
 //
@@ -81,6 +83,7 @@ func (d *Dependencies) Rights(config Config) Rights {
 			rights.Own = []rbacv1.PolicyRule{leases}
 		}
 	}
+	rights.Own = append(rights.Own, config.stateRights()...)
 	return rights
 }
 

@@ -5,6 +5,7 @@ package ledger
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -40,8 +41,8 @@ type Answer struct {
 	After time.Duration
 }
 
-// Book has the accounts of the guards, by their names. A limit of a percentage has one for each
-// framework. Its JSON form is what replicas share.
+// Book has the accounts of the guards, by their names, which have no slash. A limit of a percentage
+// has one for each framework. Its JSON form is what replicas share.
 type Book map[string]*Account
 
 // Account is what is charged to one limit.
@@ -119,4 +120,21 @@ func (a *Account) without(ids []string) (fresh []string) {
 func (a *Account) wait(n int, now time.Time, per time.Duration) time.Duration {
 	times := slices.Sorted(maps.Values(a.Charged))
 	return max(time.Unix(times[min(n, len(times))-1], 0).Add(per).Sub(now), time.Second)
+}
+
+// Forgive removes what is charged to a guard, or to all guards if its name is empty. It returns the
+// names of the guards that had charges.
+func (b Book) Forgive(guard string) (forgiven []string) {
+	for name := range b {
+		of, _, _ := strings.Cut(name, "/")
+		if guard != "" && of != guard {
+			continue
+		}
+		delete(b, name)
+		if !slices.Contains(forgiven, of) {
+			forgiven = append(forgiven, of)
+		}
+	}
+	slices.Sort(forgiven)
+	return forgiven
 }

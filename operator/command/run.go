@@ -177,6 +177,7 @@ func (p *program) operatorConfig(ctx context.Context, parts *parts) (operator.Co
 	if config.LeaderElection.Namespace == "" && config.LeaderElection.Lock == nil {
 		config.LeaderElection.Namespace = parts.connection.namespace
 	}
+	config.StateNamespace = cmp.Or(config.StateNamespace, config.LeaderElection.Namespace, parts.connection.namespace)
 	if p.options.planOnly {
 		if err := planOnly(config.Frameworks); err != nil {
 			return operator.Config{}, err

@@ -116,6 +116,8 @@ func (c *compiler) guard(node yaml.Node) (guard framework.Guard, err error) {
 	switch known := []framework.GuardAction{framework.GuardDeny, framework.GuardApprove, framework.GuardWarn}; {
 	case e.Name == "":
 		return fault("it has no name: give it one")
+	case strings.Contains(e.Name, "/"):
+		return fault("its name must have no slash")
 	case expression == "":
 		return fault("it has neither match nor predefined: say what it is about")
 	case e.Limit != nil && e.Action != "":

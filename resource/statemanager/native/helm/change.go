@@ -175,7 +175,7 @@ func (p *planner) update(ctx context.Context, desired, live *unstructured.Unstru
 		p.changes = append(p.changes, plan.Change{Action: plan.Delete, Description: plan.Replaced + "it can't be changed", Object: plan.Object{
 			APIVersion: live.GetAPIVersion(), Kind: live.GetKind(), Namespace: live.GetNamespace(), Name: live.GetName(),
 			UID: live.GetUID(), Version: live.GetResourceVersion(),
-		}})
+		}}.Describing(live))
 		p.changes = append(p.changes, plan.Describe(plan.Create, desired, nil)...)
 		return nil
 	}
@@ -268,5 +268,5 @@ func deletionOf(u *unstructured.Unstructured, live *metav1.PartialObjectMetadata
 	return plan.Change{Action: plan.Delete, Object: plan.Object{
 		APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(),
 		UID: live.UID, Version: live.ResourceVersion,
-	}}
+	}}.Describing(live)
 }

@@ -86,9 +86,10 @@
 //	a change held                          ensure in crud.go, and in process.go for resources
 //	                                       without patches → gate in gate.go → the policies that
 //	                                       hold: signalPolicy (bySignals), requiredPolicy
-//	                                       (Framework.Require) and livePolicy, all there
+//	                                       (Framework.Require) and livePolicy, all there, and
+//	                                       guardPolicy in guardpolicy.go
 //	a change denied                        the same gate → approval in planapply.go (the plan that
-//	                                       is applied differs), and the fence of package operator
+//	                                       is applied differs), guardPolicy, and the fence of package operator
 //	                                       (the lease is lost)
 //	a change dropped                       proceed in process.go (a cancelled resource); after a
 //	                                       Partial error patch in computation.go and apply in
@@ -129,6 +130,7 @@
 //     reconciled the newer one, the deletion is not processed, and the update of the newer object
 //     cleans up. [Confirm] does the same for resources that delete in other ways than by patches.
 //   - The changes of a resource pass one gate before any of them is applied ([Policy]).
+//   - A [Guard] is asked about the very change that is applied. One that can't be evaluated denies.
 //   - Exactly one resource set handles an object. An object without one is ignored, which an event
 //     on it and a metric report. Several are an error.
 //   - Marks are exclusive: the finalizer, and the marks on what resources make, carry the names of

@@ -37,7 +37,8 @@ type Answer struct {
 	Charged bool
 	// Allowed is how many may be charged in the time.
 	Allowed int
-	// After is the time after which it may be charged. It is 0 if it is more than Allowed.
+	// After is the time after which it may be charged, at the earliest. It is 0 if the IDs are more
+	// than Allowed.
 	After time.Duration
 }
 
@@ -73,7 +74,7 @@ func (b Book) Charge(c Charge, now time.Time) (answer Answer, changed bool) {
 		return answer, false
 	}
 	if over := len(account.Charged) + len(fresh) - answer.Allowed; over > 0 {
-		if len(fresh) <= answer.Allowed {
+		if len((&Account{}).without(c.IDs)) <= answer.Allowed {
 			answer.After = account.wait(over, now, c.Per)
 		}
 		return answer, false

@@ -47,7 +47,7 @@ const massDeletion = "mass-deletion"
 
 const (
 	massPercent = 10
-	massPer     = time.Hour
+	massPer     = "1h"
 )
 
 // Read reads the guards of a file. The error names the line and the guard, and says what to do.
@@ -109,7 +109,7 @@ func (c *compiler) guard(node yaml.Node) (guard framework.Guard, err error) {
 		e.Name = cmp.Or(e.Name, e.Predefined)
 		if e.Predefined == massDeletion && e.Action == "" {
 			e.Limit = cmp.Or(e.Limit, &limit{Percent: massPercent})
-			e.Limit.Per = cmp.Or(e.Limit.Per, massPer.String())
+			e.Limit.Per = cmp.Or(e.Limit.Per, massPer)
 		}
 	}
 	guard = framework.Guard{Name: e.Name, Action: framework.GuardAction(e.Action), Message: e.Message}

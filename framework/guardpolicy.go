@@ -23,6 +23,8 @@ import (
 const (
 	// printLength is the length of a fingerprint in hexadecimal digits.
 	printLength = 12
+	// chargeLength is the length of what is charged. Two changes must not have the same one.
+	chargeLength = 24
 	// limitPoll is the longest pause of an object that is held by a limit. Resuming a guard wakes
 	// nobody.
 	limitPoll = time.Minute
@@ -164,18 +166,20 @@ func (f *finding) approved() bool {
 
 // print returns the fingerprint of the changes for this guard. It does not depend on the versions
 // and the metadata of objects.
-func (f *finding) print() string { return f.hash(f.Name, f.changes...)[:printLength] }
-
-// hash identifies changes for the object that is reconciled.
-func (f *finding) hash(guard string, changes ...plan.Change) string {
-	bare := make([]plan.Change, 0, len(changes))
-	for _, c := range changes {
+func (f *finding) print() string {
+	bare := make([]plan.Change, 0, len(f.changes))
+	for _, c := range f.changes {
 		bare = append(bare, c.Bare())
 	}
-	r := f.reconciliation
-	data, err := json.Marshal([]any{guard, r.framework.Name(), r.key, f.resource, bare})
+	return f.hash(f.Name, f.resource, bare)[:printLength]
+}
+
+// hash identifies something of the object that is reconciled.
+func (f *finding) hash(of ...any) string {
+	of = append(of, f.reconciliation.framework.Name(), f.reconciliation.key)
+	data, err := json.Marshal(of)
 	if err != nil { // an author's Planner returned a value that is not a JSON value
-		data = fmt.Appendf(nil, "%q %q %v %q %v", guard, r.framework.Name(), r.key, f.resource, bare)
+		data = fmt.Appendf(nil, "%v", of)
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
@@ -299,11 +303,11 @@ func (f guardPolicy) charge(ctx context.Context, found finding) (ledger.Answer, 
 		Scope: f.Name(), Of: f.source.Status().Objects,
 	}
 	if c.Percent > 0 {
-		c.IDs = []string{found.hash("")[:2*printLength]}
+		c.IDs = []string{found.hash()[:chargeLength]}
 		return f.ledger.Charge(ctx, c)
 	}
 	for _, change := range found.changes {
-		c.IDs = append(c.IDs, found.hash("", change)[:2*printLength])
+		c.IDs = append(c.IDs, found.hash(found.resource, change.Bare())[:chargeLength])
 	}
 	return f.ledger.Charge(ctx, c)
 }

@@ -378,6 +378,21 @@ func TestAPercentageIsOfTheObjectsOfTheFramework(t *testing.T) {
 	})
 }
 
+func TestAnObjectWithSeveralResourcesCountsOnceForAPercentage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		applied, source := &journal{}, informer.NewPush("objects")
+		limit := &framework.GuardLimit{Percent: 100, Per: time.Hour}
+		f := newFramework(t, framework.Config{Source: source, Guards: []framework.Guard{{Name: "mass", Match: on(plan.Delete), Limit: limit}}},
+			planned(t, &describedOps{name: "pages", applied: applied}), planned(t, &describedOps{name: "mail", applied: applied}))
+		defer running(t, f)()
+		put(t, source, configMap("home"))
+		synctest.Wait()
+		if got := len(applied.all()); got != 6 {
+			t.Errorf("applied %v, want all of both", applied.all())
+		}
+	})
+}
+
 // judgingLedger notes what was applied when something was charged, and answers as the test says.
 type judgingLedger struct {
 	applied *journal
@@ -436,8 +451,14 @@ func TestGuardsSeeTheObjectAsItWasReadAndTheNames(t *testing.T) {
 		defer running(t, f)()
 		put(t, source, configMap("home", "a", "b"))
 		synctest.Wait()
-		if got := seen.all(); len(got) == 0 || got[0] != "op/sites/pages map[a:b]" {
-			t.Errorf("saw %q", got)
+		got := seen.all()
+		for _, one := range got {
+			if one != "op/sites/pages map[a:b]" {
+				t.Errorf("saw %q", one)
+			}
+		}
+		if len(got) < 2 {
+			t.Errorf("saw %q, want the resource and what it embeds", got)
 		}
 	})
 }

@@ -79,7 +79,8 @@ func (c *compiler) compile(expression string) (matcher, []framework.Right, error
 	if !ast.OutputType().IsExactType(cel.BoolType) {
 		return nil, nil, fmt.Errorf("it is a %s: make it a bool, for example by == true", ast.OutputType())
 	}
-	program, err := c.env.Program(ast, cel.CostLimit(celconfig.PerCallLimit), cel.InterruptCheckFrequency(celconfig.CheckFrequency))
+	// The environment has the limit on costs.
+	program, err := c.env.Program(ast, cel.InterruptCheckFrequency(celconfig.CheckFrequency))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -128,14 +129,7 @@ func changeOf(c plan.Change) map[string]any {
 	return map[string]any{
 		"action": string(c.Action), "apiVersion": c.Object.APIVersion, "kind": c.Object.Kind,
 		"namespace": c.Object.Namespace, "name": c.Object.Name, "uid": string(c.Object.UID),
-		"labels": texts(c.Labels), "annotations": texts(c.Annotations), "description": c.Description,
+		"labels": c.Labels, "annotations": c.Annotations, "description": c.Description,
 		"replaces": c.Replaces(), "fields": fields,
 	}
-}
-
-func texts(m map[string]string) map[string]string {
-	if m == nil {
-		return map[string]string{}
-	}
-	return m
 }

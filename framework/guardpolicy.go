@@ -25,8 +25,8 @@ const (
 	printLength = 12
 	// chargeLength is the length of what is charged. Two changes must not have the same one.
 	chargeLength = 24
-	// limitPoll is the longest pause of an object that is held by a limit. Resuming a guard wakes
-	// nobody.
+	// limitPoll is the longest pause of an object that is held by a limit. Resuming a guard does not
+	// enqueue objects.
 	limitPoll = time.Minute
 	// maxGuardReports is how many reports about one object are remembered.
 	maxGuardReports = 32

@@ -28,7 +28,7 @@ type Guard struct {
 	Match func(ctx context.Context, in GuardInput) (bool, error)
 	// Action is what happens if a change matches. Required, unless Limit is set.
 	Action GuardAction
-	// Message tells people why, or whom to ask. Default: none.
+	// Message says why, or what to do. Default: none.
 	Message string
 	// Limit lets so many matching changes through in a time. What is beyond is held. Not together
 	// with Action. Default: none.
@@ -53,8 +53,8 @@ const (
 	GuardWarn = plan.Warned
 )
 
-// ApprovedAnnotation approves changes that a guard holds: also those that are beyond its limit,
-// which are not charged then. Its value is a fingerprint, or several with commas between. The
+// ApprovedAnnotation approves changes that a guard holds. Changes beyond its limit can be approved,
+// too, and are then not charged. Its value is a fingerprint, or several with commas between. The
 // fingerprint of other changes is another one. Values of Secrets have no part in it.
 const ApprovedAnnotation = plan.ApprovedAnnotation
 
@@ -84,7 +84,7 @@ type GuardInput struct {
 	// object the one that is reconciled, for a resource that can't predict its changes. It has no
 	// values of Secrets.
 	Change plan.Change
-	// Operator, Framework and Resource are the names of those that make the change.
+	// Operator, Framework and Resource name the resource that makes the change.
 	Operator, Framework, Resource string
 }
 

@@ -121,7 +121,7 @@ func guardBooks(config *rest.Config, httpClient *http.Client, namespace, name st
 }
 
 // ResumeGuards forgives what was charged to the limit of a guard, or to those of all guards if its
-// name is empty. What is held by it goes on within a minute, up to the limit again. It returns the
+// name is empty. What it holds continues within a minute, up to the limit again. It returns the
 // names of the guards that had charges. Of config only Name, RESTConfig, StateNamespace and
 // LeaderElection are used.
 func ResumeGuards(ctx context.Context, config Config, guard string) (resumed []string, err error) {

@@ -35,8 +35,8 @@ const (
 	guardsAnnotation = "operatorkit.io/guards"
 )
 
-// ErrDenied is the error of "plan --detailed-exitcode" and "guards test" if a guard denies a change.
-// Its exit code is ExitDenied.
+// ErrDenied is the error of "plan --detailed-exitcode" and "guards test" if a guard denies a
+// change. Its exit code is ExitDenied.
 var ErrDenied = errors.New("a guard denies changes")
 
 // guardFlags adds the flag of the commands that make the frameworks.
@@ -73,7 +73,7 @@ func (p *program) readGuards(file string, namespaces client.Reader) ([]framework
 func (p *program) guardsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "guards",
-		Short: "Try guards on a plan, or let go on what their limits hold",
+		Short: "Try guards on a plan, or resume what their limits hold",
 		Args:  understood(cobra.NoArgs),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -175,8 +175,8 @@ func (p *program) guardsResumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume [GUARD]",
 		Short: "Forgive what counts for the limit of a guard, or of all guards",
-		Long: "Forgive what counts for the limit of a guard, or for those of all guards. What the limit holds goes on within a\n" +
-			"minute, up to the limit again.",
+		Long: "Forgive what counts for the limit of a guard, or for those of all guards. What the limit holds continues within\n" +
+			"a minute, up to the limit again.",
 		Example: p.examples("guards resume few-claims", "guards resume --leader-election-namespace operators"),
 		Args:    understood(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {

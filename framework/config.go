@@ -143,6 +143,9 @@ type Config struct {
 	// state. Deletions that happen while the operator is down are missed. Existing finalizers are
 	// still removed. Objects of a source that is an informer.Remover are not removed from it.
 	DisableFinalizer bool
+	// Guards are asked about every change before it is applied. Default: none; then they cost
+	// nothing.
+	Guards []Guard
 	// Rights are the rights at the API server that functions of the configuration need in addition
 	// to the declared rights of the resources. Default: none.
 	Rights []Right

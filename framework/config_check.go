@@ -118,6 +118,7 @@ func (c *Config) validate() error {
 		wrong.If(name == c.Operator || name == "" || c.Operator == "",
 			"FormerOperators[%d] must be another name than Operator, which must be set then", i)
 	}
+	validateGuards(c.Guards, &wrong)
 	return wrong.Of("Config")
 }
 

@@ -87,10 +87,11 @@
 //	a change held                          ensure in crud.go, and in process.go for resources
 //	                                       without patches → gate in gate.go → the policies that
 //	                                       hold: signalPolicy (bySignals), requiredPolicy
-//	                                       (Framework.Require), fights (fights.go) and livePolicy
+//	                                       (Framework.Require), fights (fights.go), guardPolicy
+//	                                       (guardpolicy.go) and livePolicy
 //	a change denied                        the same gate → approval in planapply.go (the plan that
-//	                                       is applied differs), and the fence of package operator
-//	                                       (the lease is lost)
+//	                                       is applied differs), guardPolicy, and the fence of
+//	                                       package operator (the lease is lost)
 //	a change dropped                       proceed in process.go (a cancelled resource); after a
 //	                                       Partial error patch in computation.go and apply in
 //	                                       crud.go (deletions); reconcileSubject in reconcile.go
@@ -133,6 +134,7 @@
 //   - A change that was applied five times within ten minutes, and found undone each time, is
 //     reported and held for a while ([Fight]). It is tried again after pauses of a minute to an
 //     hour, and never given up.
+//   - A [Guard] is asked about the very change that is applied. One that can't be evaluated denies.
 //   - Exactly one resource set handles an object. An object without one is ignored, which an event
 //     on it and a metric report. Several are an error.
 //   - Marks are exclusive: the finalizer, and the marks on what resources make, carry the names of

@@ -18,6 +18,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework/internal/shadows"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/internal/access"
+	"github.com/operatorkit/operatorkit/internal/ledger"
 	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
@@ -36,9 +37,12 @@ type Framework struct {
 	scopes map[*setPlanner][]identity.Scope
 	// required are the policies added by Require.
 	required []Policy
-	remover  informer.Remover
-	live     informer.LiveReader
-	takeover *takeover
+	// ledger counts for the limits of guards.
+	ledger       access.Ledger
+	guardReports guardReports
+	remover      informer.Remover
+	live         informer.LiveReader
+	takeover     *takeover
 
 	queue      *queue.Queue[wakeup]
 	retries    *queue.Retries[wakeup]
@@ -67,14 +71,14 @@ type Framework struct {
 
 // New returns a framework, or an error for which IsInvalidConfig holds and which lists every fault.
 func New(config Config) (*Framework, error) {
-	config.Watches = slices.Clone(config.Watches)
+	config.Watches, config.Guards = slices.Clone(config.Watches), slices.Clone(config.Guards)
 	if err := config.setDefaults(); err != nil {
 		return nil, err
 	}
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	f := &Framework{config: config, source: config.Source, takeover: newTakeover()}
+	f := &Framework{config: config, source: config.Source, takeover: newTakeover(), ledger: &memoryLedger{book: ledger.Book{}}}
 	if config.PlanOnly {
 		// Planning acts on nothing.
 		f.takeover.compared(1)

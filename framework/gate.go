@@ -11,8 +11,8 @@ import (
 
 // Policy decides whether the changes of a resource are applied. [Framework.Require] adds one. The
 // framework has its own: the signals that forbid updates and deletions, the plan that is being
-// applied ([Framework.ApplyPlan]), the changes that are undone again and again ([Fight]), and the
-// live read of the object ([Confirm]).
+// applied ([Framework.ApplyPlan]), the changes that are undone again and again ([Fight]), guards
+// ([Guard]), and the live read of the object ([Confirm]).
 type Policy interface {
 	// Admit is called once for each resource of a reconciliation, between computing and applying,
 	// if the resource would change something or can't predict it. It is not called for a
@@ -108,7 +108,7 @@ func gate(ctx context.Context, p Proposal) (held parts, err error) {
 
 // policies returns the policies of a reconciliation in the order in which they are asked.
 func (r *reconciliation) policies() []Policy {
-	policies := append(make([]Policy, 0, 4), signalPolicy{})
+	policies := append(make([]Policy, 0, 5), signalPolicy{})
 	if r.approval != nil {
 		policies = append(policies, r.approval)
 	}
@@ -119,6 +119,10 @@ func (r *reconciliation) policies() []Policy {
 		if r.approval == nil {
 			policies = append(policies, &r.framework.fights)
 		}
+	}
+	if r.isGuarded() {
+		// They come late, so that nothing is charged to their limits that others hold.
+		policies = append(policies, guardPolicy{r.framework})
 	}
 	if r.framework != nil && r.framework.live != nil {
 		policies = append(policies, livePolicy{})

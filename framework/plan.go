@@ -174,7 +174,7 @@ func planInto(ctx context.Context, p *plan.Plan, r *reconciliation, obj any, pla
 			continue
 		}
 		own := obj
-		if i < len(planners)-1 {
+		if i < len(planners)-1 || r.isGuarded() { // guards look at the object as it was read
 			own = informer.Copy(obj)
 		}
 		resource := r.plan(ctx, i, planner, own)
@@ -191,6 +191,14 @@ func planInto(ctx context.Context, p *plan.Plan, r *reconciliation, obj any, pla
 
 // plan plans one resource, which is at that place in its set, in its own scope.
 func (r *reconciliation) plan(ctx context.Context, place int, p planner, obj any) plan.Resource {
+	result := r.planUnguarded(ctx, place, p, obj)
+	if r.isGuarded() && !p.concludes && (result.Opaque || len(result.Changes) > 0) {
+		result.Verdicts = r.verdicts(r.newScope(ctx, place, p.name), p.name, result.Changes, result.Opaque)
+	}
+	return result
+}
+
+func (r *reconciliation) planUnguarded(ctx context.Context, place int, p planner, obj any) plan.Resource {
 	result := plan.Resource{Name: p.name, Opaque: p.plan == nil}
 	if result.Opaque {
 		return result
@@ -243,6 +251,8 @@ type planner struct {
 	name string
 	// plan returns the changes of the resource. It is nil for opaque resources.
 	plan func(ctx context.Context, e event, obj any) (intent, error)
+	// concludes is true for a Concluder.
+	concludes bool
 }
 
 // intent has the changes of a resource, and notes about the rest.
@@ -259,7 +269,9 @@ type plannable interface{ planner() planner }
 func plannersOf(resources []Resource) []planner {
 	planners := make([]planner, 0, len(resources))
 	for _, r := range resources {
-		planners = append(planners, plannerOf(r))
+		p := plannerOf(r)
+		p.concludes = concludes(r)
+		planners = append(planners, p)
 	}
 	return planners
 }

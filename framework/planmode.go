@@ -125,8 +125,12 @@ func fingerprint(p *plan.Plan) [sha256.Size]byte {
 	for i := range same.Resources {
 		of := &same.Resources[i]
 		of.Changes = slices.Clone(of.Changes)
-		for j := range of.Changes {
-			of.Changes[j].Object.Version = ""
+		for j, c := range of.Changes {
+			of.Changes[j] = c.Bare()
+		}
+		of.Verdicts = slices.Clone(of.Verdicts)
+		for j := range of.Verdicts {
+			of.Verdicts[j].Object.Version = ""
 		}
 	}
 	data, err := json.Marshal(same)
@@ -158,6 +162,9 @@ func summary(p *plan.Plan) string {
 				part += " (" + paths(c.Fields) + ")"
 			}
 			parts = append(parts, part)
+		}
+		for _, v := range r.Verdicts {
+			parts = append(parts, v.String())
 		}
 	}
 	line := p.Counts().String()

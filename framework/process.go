@@ -95,7 +95,7 @@ func runResources(ctx context.Context, r *reconciliation, obj any, resources []R
 			return r.errorf("stopped before resource %q: %w", resource.Name(), err)
 		}
 		own := obj
-		if i < len(resources)-1 {
+		if i < len(resources)-1 || r.isGuarded() { // guards look at the object as it was read
 			own = informer.Copy(obj)
 		}
 		err := r.runResource(ctx, i, resource, own)
@@ -199,6 +199,8 @@ type reconciliation struct {
 	secrets *secretscontext.Vocabulary
 	// plans is true for a plan.
 	plans bool
+	// unguarded is true for a plan that nobody sees.
+	unguarded bool
 	// first is true if the reconciliation has added the finalizer.
 	first bool
 	// unfinished says why the gate has held something that must be done before the object is done.

@@ -59,7 +59,7 @@ func (r *recording) planned(p *plan.Plan) {
 	r.record.ResourceSet = p.ResourceSet
 	for _, of := range p.Resources {
 		r.record.Resources = append(r.record.Resources, ResourceRecord{
-			Name: of.Name, Skipped: of.Skipped, Error: of.Error, Changes: slices.Clone(of.Changes),
+			Name: of.Name, Skipped: of.Skipped, Error: of.Error, Changes: withoutMetadata(slices.Clone(of.Changes)),
 		})
 	}
 }
@@ -191,8 +191,17 @@ func signalsOf(r *reconciliation) []string {
 	return slices.Clip(signals)
 }
 
+// withoutMetadata removes labels and annotations from changes, which only guards need. It changes
+// them.
+func withoutMetadata(changes []plan.Change) []plan.Change {
+	for i := range changes {
+		changes[i].Labels, changes[i].Annotations = nil, nil
+	}
+	return changes
+}
+
 // applying implements observer.
 func (r recorder) applying(s *scope, action plan.Action, part, current any) {
-	changes := plan.Describe(action, part, current)
+	changes := withoutMetadata(plan.Describe(action, part, current))
 	r.change(s, func(of *ResourceRecord) { of.Changes = append(of.Changes, changes...) })
 }

@@ -53,6 +53,9 @@ var readingVerbs = []string{"get", "list", "watch"}
 // the rights to read and to do dry runs.
 func (f *Framework) Rights() []Right {
 	rights := allowed(f.config.Rights, f.config.PlanOnly)
+	for _, g := range f.config.Guards {
+		rights = append(rights, allowed(g.Rights, f.config.PlanOnly)...)
+	}
 	for _, set := range f.config.ResourceRouter.sets {
 		for _, resource := range set.resources {
 			rights = append(rights, allowed(RightsOf(resource), set.shadow || f.config.PlanOnly)...)

@@ -59,9 +59,10 @@ type Config struct {
 	Sharding ShardingConfig
 	// Upgrade limits how many objects a new build of the operator changes at a time. Default: off.
 	Upgrade UpgradeConfig
-	// StateNamespace is the namespace of the ConfigMap with the state that the replicas share, such
-	// as that of an upgrade. Its name is StateName. Required for Upgrade. Default: the namespace of
-	// LeaderElection.
+	// StateNamespace is the namespace of the ConfigMap with the state that replicas share: that of
+	// an upgrade, and what is charged to the limits of guards. Its name is StateName. Required for
+	// Upgrade, and if a guard has a limit, unless LeaderElection.Namespace is set. Default:
+	// LeaderElection.Namespace.
 	StateNamespace string
 	// ListenAddress is the host and port of /healthz, /readyz and /metrics, such as ":8080" in a
 	// Pod. Default: empty, which disables them.
@@ -125,9 +126,6 @@ func (c *Config) setDefaults() {
 	}
 	c.LeaderElection.setDefaults(c.Name)
 	c.Upgrade.setDefaults(c.Sharding)
-	if c.StateNamespace == "" {
-		c.StateNamespace = c.LeaderElection.Namespace
-	}
 }
 
 // timeout is one of the times of a Config, with its default.
@@ -183,6 +181,10 @@ func (c *Config) validate() error {
 	wrong.If(!slices.Contains(CRDModes(), c.CRDMode), "CRDMode must be one of %q, is %q", CRDModes(), c.CRDMode)
 	for _, d := range c.timeouts() {
 		wrong.If(*d.value < 0, "%s must not be negative, is %s", d.name, *d.value)
+	}
+	if hasLimits(c.Frameworks) {
+		wrong.If(c.stateNamespace() == "", "StateNamespace must not be empty when a guard has a limit and LeaderElection.Namespace is empty: name the namespace in which replicas share what is charged")
+		wrong.If(c.RESTConfig == nil, "RESTConfig must not be nil when a guard has a limit")
 	}
 	c.LeaderElection.validate(&wrong)
 	c.Sharding.validate(&wrong, c.LeaderElection)

@@ -3,6 +3,7 @@ package operator
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/giantswarm/micrologger"
@@ -50,6 +51,8 @@ type DependenciesConfig struct {
 	ShutdownTimeout time.Duration
 	// PlanOnly makes frameworks plan and not reconcile. Default: false.
 	PlanOnly bool
+	// Guards are added to those of each framework. Default: none.
+	Guards []framework.Guard
 	// TracerProvider makes the spans of frameworks, see framework.Config.TracerProvider. Default:
 	// none.
 	TracerProvider trace.TracerProvider
@@ -95,6 +98,8 @@ type Dependencies struct {
 	ShutdownTimeout time.Duration
 	// PlanOnly makes frameworks plan and not reconcile.
 	PlanOnly bool
+	// Guards are added to those of each framework.
+	Guards []framework.Guard
 	// TracerProvider makes the spans of frameworks. It is nil without traces.
 	TracerProvider trace.TracerProvider
 	// Fence refuses writes once this replica may have lost the lease of its leader election.
@@ -164,7 +169,7 @@ func NewDependencies(config DependenciesConfig) (*Dependencies, error) {
 	return &Dependencies{
 		Name: config.Name, FormerNames: config.FormerNames, RESTConfig: restConfig, Client: writes.Client(notfound.CheckedWithWatch(c)), Logger: config.Logger, Registry: registry, Recorder: recorder,
 		Namespaces: config.Namespaces, Workers: config.Workers, ShutdownTimeout: config.ShutdownTimeout,
-		PlanOnly: config.PlanOnly, TracerProvider: config.TracerProvider, Fence: fence, Inspector: page, httpClient: httpClient,
+		PlanOnly: config.PlanOnly, Guards: config.Guards, TracerProvider: config.TracerProvider, Fence: fence, Inspector: page, httpClient: httpClient,
 	}, nil
 }
 
@@ -214,7 +219,7 @@ func (d *Dependencies) HTTPClient(base *http.Client) *http.Client {
 // NewFramework returns a framework of the operator. Logger, Registerer, Recorder, Observer,
 // TracerProvider, Workers and ShutdownTimeout are those of d unless config sets them. It only plans
 // if PlanOnly is set in d or in config. It names the other managers of a framework.Fight if Client
-// may get the object.
+// may get the object. The guards of d follow those of config.
 func (d *Dependencies) NewFramework(config framework.Config) (*framework.Framework, error) {
 	if config.Operator == "" {
 		config.Operator, config.FormerOperators = d.Name, d.FormerNames
@@ -241,6 +246,7 @@ func (d *Dependencies) NewFramework(config framework.Config) (*framework.Framewo
 		config.ShutdownTimeout = d.ShutdownTimeout
 	}
 	config.PlanOnly = config.PlanOnly || d.PlanOnly
+	config.Guards = slices.Concat(config.Guards, d.Guards)
 	f, err := framework.New(config)
 	if err != nil {
 		return nil, err

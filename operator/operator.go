@@ -180,7 +180,7 @@ func (o *Operator) collectSources() error {
 // connect makes the clients that are needed.
 func (o *Operator) connect() error {
 	c := o.config
-	if len(c.CRDs) > 0 || c.LeaderElection.onKubernetes() || c.Upgrade.enabled() {
+	if len(c.CRDs) > 0 || c.LeaderElection.onKubernetes() || c.Upgrade.enabled() || hasLimits(c.Frameworks) {
 		if err := o.connectToKubernetes(); err != nil {
 			return err
 		}
@@ -217,6 +217,9 @@ func (o *Operator) connectToKubernetes() error {
 		return fmt.Errorf("%w: operator.Config: RESTConfig: %w", framework.ErrInvalidConfig, err)
 	}
 	o.httpClient = httpClient
+	if err := c.shareLimits(httpClient); err != nil {
+		return err
+	}
 	if len(c.CRDs) > 0 && c.CRDMode != IgnoreCRDs {
 		apiClient, err := client.New(c.RESTConfig, client.Options{HTTPClient: httpClient, Scheme: runtime.NewScheme()})
 		if err != nil {

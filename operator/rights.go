@@ -39,6 +39,8 @@ type Rights struct {
 //     packages servicesets, statemanagers (with each state manager), machines, scheduler and
 //     granter; natsresource and deploymentresource need no rights at the API server. Of these, a
 //     framework that only plans needs the rights to read, and for dry runs;
+//   - for guards: the rights that they declare, and if one has a limit, on the ConfigMap with the
+//     state that replicas share;
 //   - for the operator: its definitions according to CRDMode, and its Lease, or with Sharding all
 //     Leases in its namespace. With Upgrade, the ConfigMap of the shared state, and an event on the
 //     Deployment of its name.
@@ -82,11 +84,9 @@ func (d *Dependencies) Rights(config Config) Rights {
 			rights.Own = []rbacv1.PolicyRule{leases}
 		}
 	}
+	rights.Own = append(rights.Own, config.stateRights()...)
 	if config.Upgrade.enabled() {
-		state := StateName(config.Name, config.LeaderElection.Name)
 		rights.Own = append(rights.Own,
-			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},
-			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{state}, Verbs: []string{"get", "update"}},
 			rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, ResourceNames: []string{config.Name}, Verbs: []string{"get"}},
 			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 		)

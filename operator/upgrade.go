@@ -7,17 +7,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer"
-	"github.com/operatorkit/operatorkit/informer/notfound"
 	"github.com/operatorkit/operatorkit/internal/access"
 	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/operator/inspector"
@@ -111,7 +107,7 @@ func (c *UpgradeConfig) validate(wrong *faults.List, config *Config) {
 	wrong.If(c.ProgressDeadline < 0, "Upgrade.ProgressDeadline must not be negative, is %s", c.ProgressDeadline)
 	wrong.If(c.MaxFailures < 0, "Upgrade.MaxFailures must not be negative, is %d", c.MaxFailures)
 	wrong.If(config.RESTConfig == nil, "RESTConfig must not be nil when Upgrade.Budget is set")
-	wrong.If(config.StateNamespace == "", "StateNamespace must not be empty when Upgrade.Budget is set")
+	wrong.If(config.stateNamespace() == "", "StateNamespace must not be empty when Upgrade.Budget is set")
 }
 
 // maxBudget is the largest budget. It bounds the size of the state.
@@ -133,15 +129,6 @@ func parseBudget(text string) (func(objects int) int, error) {
 	}, nil
 }
 
-// StateName returns the name of the ConfigMap with the state that the replicas of an operator share.
-// lease is the name of the lease, which defaults to that of the operator.
-func StateName(operator, lease string) string {
-	if lease == "" {
-		lease = identity.LeaseName(operator)
-	}
-	return lease + "-state"
-}
-
 // newUpgrade returns the part of the operator that limits upgrades.
 func (o *Operator) newUpgrade() (*upgrade.Controller, error) {
 	c := o.config.Upgrade
@@ -152,7 +139,7 @@ func (o *Operator) newUpgrade() (*upgrade.Controller, error) {
 			return nil, fmt.Errorf("operator.Config: Upgrade.Build: %w", err)
 		}
 	}
-	apiClient, err := o.stateClient()
+	apiClient, err := stateClient(o.config.RESTConfig, o.httpClient)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +149,7 @@ func (o *Operator) newUpgrade() (*upgrade.Controller, error) {
 	}
 	config := upgrade.Config{
 		Record: record.Record[upgrade.State]{
-			Client: apiClient, Namespace: o.config.StateNamespace, Name: StateName(o.config.Name, o.config.LeaderElection.Name), Key: "upgrade",
+			Client: apiClient, Namespace: o.config.stateNamespace(), Name: o.config.stateName(), Key: "upgrade",
 		},
 		Build: build, Rules: upgrade.Rules{Budget: budget, MaxFailures: c.MaxFailures},
 		MinReady: c.MinReady, ProgressDeadline: c.ProgressDeadline, Ready: c.Ready, Canaries: c.Canaries,
@@ -219,19 +206,6 @@ func (u shownUpgrade) Upgrade() *inspector.Upgrade {
 	return shown
 }
 
-// stateClient returns the client for the ConfigMap with the shared state.
-func (o *Operator) stateClient() (client.Client, error) {
-	scheme := runtime.NewScheme()
-	if err := corev1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("make the client for the shared state: %w", err)
-	}
-	c, err := client.New(o.config.RESTConfig, client.Options{HTTPClient: o.httpClient, Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("make the client for the shared state: %w", err)
-	}
-	return notfound.Checked(c), nil
-}
-
 // The reasons of the events about upgrades.
 const (
 	ReasonUpgradeFailed = "UpgradeFailed"
@@ -249,7 +223,7 @@ func (o *Operator) upgradeHalted(c client.Client, s upgrade.State) {
 	defer cancel()
 	deployment := &metav1.PartialObjectMetadata{}
 	deployment.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
-	key := client.ObjectKey{Namespace: o.config.StateNamespace, Name: o.config.Name}
+	key := client.ObjectKey{Namespace: o.config.stateNamespace(), Name: o.config.Name}
 	if err := c.Get(ctx, key, deployment); err != nil {
 		o.log("no event on the Deployment says that the upgrade is halted", "error", err.Error())
 		return

@@ -11,6 +11,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/examples/quickstart"
 	"github.com/operatorkit/operatorkit/operator/command"
+	"github.com/operatorkit/operatorkit/operator/guards"
 )
 
 const root = "../.."
@@ -213,9 +214,11 @@ func known(t *testing.T, words []string) error {
 	return fmt.Errorf("nobody knows %s", program)
 }
 
-// knownToOperators parses the arguments as every operator does.
+// knownToOperators parses the arguments as every operator does that reads guards.
 func knownToOperators(args []string) error {
-	root, err := command.New(quickstart.Config)
+	config := quickstart.Config
+	config.ReadGuards = guards.Read
+	root, err := command.New(config)
 	if err != nil {
 		return err
 	}

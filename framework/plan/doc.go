@@ -31,11 +31,14 @@
 //	    changes[]            in the order in which they would be applied
 //	      action             "create", "update" or "delete"
 //	      object             the object that changes, as above
+//	      labels, annotations  those of the object that changes
 //	      fields[]           the fields that change: path, old, new (any JSON value), sensitive
 //	      description        the change in words
 //	    notes[]              the things that do not change, and why, in words
 //	    opaque               true for a resource that can't predict its changes
 //	    skipped, error       why it would not run, and why it failed, in words
+//	    verdicts[]           decisions of guards: guard, action ("deny", "approve", "warn", "limit"),
+//	                         change, object, fingerprint, message
 //	summary                  create, update, delete: the number of each
 //
 // # Shadows

@@ -11,8 +11,8 @@ import (
 // Equal reports whether two plans are the same: the same changes, with the same values, of the same
 // objects, in the same order. The versions of objects do not matter: they change with every write,
 // even with one that does not affect the plan. UIDs do: an object that was deleted and created
-// again is another one. Sensitive values can't be compared; only their presence counts. Notes do
-// not matter.
+// again is another one. Sensitive values can't be compared; only their presence counts. Notes, the
+// verdicts of guards, and labels and annotations that do not change do not matter.
 func Equal(a, b *Plan) bool { return bytes.Equal(exact(a), exact(b)) }
 
 // Difference returns the difference between the plans for people: lines with "-" are only in a, and
@@ -43,9 +43,9 @@ func exact(p *Plan) []byte {
 	said.Resources = slices.Clone(p.Resources)
 	for i := range said.Resources {
 		r := &said.Resources[i]
-		r.Notes, r.Changes = nil, slices.Clone(r.Changes)
-		for j := range r.Changes {
-			r.Changes[j].Object.Version = ""
+		r.Notes, r.Verdicts, r.Changes = nil, nil, slices.Clone(r.Changes)
+		for j, c := range r.Changes {
+			r.Changes[j] = c.Bare()
 		}
 	}
 	text, err := json.Marshal(&said)

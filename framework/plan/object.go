@@ -50,8 +50,8 @@ var maintained = [...]string{
 	"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink", "name", "namespace",
 }
 
-// content returns the fields of an object that its author sets.
-func (e encoder) content(o object) any {
+// full returns all fields of an object.
+func (e encoder) full(o object) any {
 	var made any
 	if u, ok := o.Object.(*unstructured.Unstructured); ok {
 		made = e.value(reflect.ValueOf(u.Object))
@@ -65,6 +65,16 @@ func (e encoder) content(o object) any {
 	}
 	if name := o.name(); isSecret(name.APIVersion, name.Kind) && !e.plain {
 		hideSecret(fields)
+	}
+	return fields
+}
+
+// content returns the fields of an object that its author sets.
+func (e encoder) content(o object) any {
+	made := e.full(o)
+	fields, ok := made.(map[string]any)
+	if !ok {
+		return made
 	}
 	delete(fields, "status")
 	delete(fields, "apiVersion")
@@ -85,12 +95,13 @@ func (d describer) object(o object, hidden bool) Change {
 	change := Change{Action: d.action, Object: o.name()}
 	if d.action == Create {
 		change.Fields = redact(Diff(nil, encoder{onlySet: true}.visible(o, hidden)))
-		return change
+		return change.describing(o, hidden)
 	}
 	before, found := d.objectBefore(change.Object)
 	if !found {
 		before = o
 	}
+	change = change.describing(before, hidden)
 	change.Object.UID, change.Object.Version = before.meta.GetUID(), before.meta.GetResourceVersion()
 	if d.action == Update {
 		var fields map[string]any

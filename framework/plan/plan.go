@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -95,7 +96,40 @@ type Resource struct {
 	// Error is the error of computing the changes. If there are Changes as well, they concern other
 	// things, and would be applied.
 	Error string `json:"error,omitempty"`
+	// Verdicts are the decisions of guards about the changes. Equal ignores them: they depend on
+	// more than the plan.
+	Verdicts []GuardVerdict `json:"verdicts,omitempty"`
 }
+
+// GuardVerdict is the decision of a guard about one change.
+type GuardVerdict struct {
+	// Guard is the name of the guard.
+	Guard string `json:"guard"`
+	// Action is what the guard does.
+	Action GuardAction `json:"action"`
+	// Change is the action of the change, and Object is the object that changes.
+	Change Action `json:"change"`
+	Object Object `json:"object"`
+	// Fingerprint identifies all changes of the resource that wait for one approval.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// Message says why, in words.
+	Message string `json:"message,omitempty"`
+}
+
+// GuardAction is what a guard does about a change.
+type GuardAction string
+
+// The actions of guards.
+const (
+	// Denied: the resource would fail, and change nothing.
+	Denied GuardAction = "deny"
+	// Unapproved: nothing would be changed before somebody approves it.
+	Unapproved GuardAction = "approve"
+	// Warned: the change would be made, with a warning.
+	Warned GuardAction = "warn"
+	// Limited: the change would be made unless a limit is reached by then.
+	Limited GuardAction = "limit"
+)
 
 // Action is the kind of a change.
 type Action string
@@ -105,6 +139,8 @@ const (
 	Create Action = "create"
 	Update Action = "update"
 	Delete Action = "delete"
+	// Unknown is what guards get for a resource that can't predict its changes. It is in no plan.
+	Unknown Action = "unknown"
 )
 
 // Change is the change of one thing.
@@ -113,6 +149,11 @@ type Change struct {
 	Action Action `json:"action"`
 	// Object is the object that changes.
 	Object Object `json:"object"`
+	// Labels and Annotations are those of the object that changes, if it is a Kubernetes object: as
+	// it is, or in a Create as it will be. Annotations that may repeat the values of a Secret are
+	// left out. They are for guards: Equal ignores them.
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
 	// Fields are the fields that change, sorted by path. A Create has all set fields, a Delete has
 	// none.
 	Fields []FieldChange `json:"fields,omitempty"`
@@ -155,6 +196,13 @@ func (p *Plan) Opaque() []string {
 		}
 	}
 	return names
+}
+
+// Denied reports whether a guard would deny a change.
+func (p *Plan) Denied() bool {
+	return slices.ContainsFunc(p.Resources, func(r Resource) bool {
+		return slices.ContainsFunc(r.Verdicts, func(v GuardVerdict) bool { return v.Action == Denied })
+	})
 }
 
 // MayChange reports whether there is anything to do, or a resource that can't predict its changes.

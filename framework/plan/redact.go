@@ -92,6 +92,23 @@ func redact(fields []FieldChange) []FieldChange {
 	return fields
 }
 
+// shownValue replaces what must not be shown in a JSON value. It changes the value.
+func shownValue(value any) any {
+	switch v := value.(type) {
+	case digest:
+		return Redacted
+	case []any:
+		for i := range v {
+			v[i] = shownValue(v[i])
+		}
+	case map[string]any:
+		for name, field := range v {
+			v[name] = shownValue(field)
+		}
+	}
+	return value
+}
+
 func hasDigest(value any) bool {
 	switch v := value.(type) {
 	case digest:
@@ -125,6 +142,7 @@ func Scrub(changes []Change, scrub func(string) string) []Change {
 		if c.Object.Kind == "" {
 			c.Object.Name = scrub(c.Object.Name)
 		}
+		c.Labels, c.Annotations = scrubTexts(c.Labels, scrub), scrubTexts(c.Annotations, scrub)
 		c.Fields = slices.Clone(c.Fields)
 		for j, f := range c.Fields {
 			f.Path = scrub(f.Path)

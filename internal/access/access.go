@@ -8,6 +8,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/ledger"
 )
 
 // Engine is the part of a framework that only this module calls.
@@ -52,6 +53,11 @@ type Engine interface {
 	// framework describes. If not, the error has framework.ErrPlanChanged or
 	// framework.ErrPlanIncomplete in its chain, and describes the difference. Nothing is changed.
 	CheckPlan(ctx context.Context, saved *plan.Plan) error
+	// HasLimits reports whether a guard of the framework has a limit.
+	HasLimits() bool
+	// ChargeBy makes the limits of guards count in a ledger that replicas share. Without it they
+	// count in this process. It is called before Run.
+	ChargeBy(l Ledger)
 	// FailingSince reports whether the last reconciliation of an object failed with a reported
 	// error, and since when the object has been failing. It may be called at any time and is
 	// cheap.
@@ -77,6 +83,13 @@ type End struct {
 	// a pause that was requested.
 	Failed bool
 	Err    error
+}
+
+// Ledger counts what the limits of guards allow. It is safe for concurrent use.
+type Ledger interface {
+	// Charge charges before the write that is charged for. An error means that it is unknown
+	// whether anything was charged.
+	Charge(ctx context.Context, c ledger.Charge) (ledger.Answer, error)
 }
 
 // Shard says which objects of a framework this replica reconciles, of several replicas that share

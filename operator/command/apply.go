@@ -34,6 +34,9 @@ func (p *program) applyCommand() *cobra.Command {
 		},
 	}
 	p.readFlags(cmd.Flags(), &o)
+	if p.config.ReadGuards != nil {
+		p.stateFlags(cmd.Flags())
+	}
 	p.ownFlags(cmd.Flags())
 	return cmd
 }
@@ -51,6 +54,9 @@ func (p *program) apply(ctx context.Context, cmd *cobra.Command, o readOptions, 
 	defer reading.close()
 	if err := reading.checkPlans(ctx, plans); err != nil {
 		return fmt.Errorf("%s is refused, and nothing has been changed%s:\n%w", file, p.otherVersion(by), err)
+	}
+	if err := reading.config.ShareLimits(); err != nil {
+		return err
 	}
 	for i, one := range plans {
 		if err := reading.framework(one.Framework).ApplyPlan(ctx, one); err != nil {

@@ -19,6 +19,8 @@ const (
 	ExitFailure = 1
 	// ExitChanges is that of "plan --detailed-exitcode" when there are changes, as terraform has it.
 	ExitChanges = 2
+	// ExitDenied is that of "plan --detailed-exitcode" and "guards test" when a guard denies a change.
+	ExitDenied = 3
 	// ExitUsage is that of a command line that can't be understood, EX_USAGE of sysexits.h. It differs from the others so
 	// that a job which watches for drift takes no slip of the pen for one.
 	ExitUsage = 64
@@ -41,6 +43,8 @@ func Execute(ctx context.Context, config Config, args []string, stdout, stderr i
 		return ExitOK
 	case errors.Is(err, ErrChanges):
 		return ExitChanges
+	case errors.Is(err, ErrDenied):
+		return ExitDenied
 	}
 	if program := (*ExitError)(nil); errors.As(err, &program) {
 		return program.Code
@@ -72,6 +76,9 @@ func New(config Config) (*cobra.Command, error) {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	p.connectionFlags(root.PersistentFlags())
 	root.AddCommand(p.runCommand(), p.planCommand(), p.applyCommand(), p.explainCommand(), p.crdsCommand(), p.manifestsCommand(), p.upgradeCommand(), p.versionCommand())
+	if p.config.ReadGuards != nil {
+		root.AddCommand(p.guardsCommand())
+	}
 	root.AddCommand(p.furtherCommands()...)
 	if len(p.taken) > 0 {
 		slices.Sort(p.taken)

@@ -13,6 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/internal/faults"
@@ -44,6 +45,9 @@ type Config struct {
 	RESTConfig *rest.Config
 	// New makes the frameworks. The context ends with the operator. Required.
 	New func(ctx context.Context, deps *operator.Dependencies) ([]*framework.Framework, error)
+	// ReadGuards reads the file of --guards, see guards.Read of package operator/guards. Without it there are neither the flag nor the command
+	// "guards", and nothing of what reads expressions is linked. Default: none.
+	ReadGuards func(file []byte, namespaces client.Reader) ([]framework.Guard, error)
 	// LeaderElection is what "run" does about it unless its flags say otherwise: their defaults are its times and names, and
 	// Enabled is that of --leader-elect. With a Lock of its own, the flags for the name and the namespace of the Lease have no
 	// effect. Default: off, and the defaults of operator.LeaderElectionConfig.

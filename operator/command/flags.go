@@ -36,6 +36,7 @@ type options struct {
 	upgradeBudget    string
 	shutdownTimeout  time.Duration
 	planOnly         bool
+	guards           string
 	crds             string
 	authorizeMetrics bool
 	debugAddress     string
@@ -76,6 +77,7 @@ func (p *program) runFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.burst, "kube-api-burst", 0, "requests at once to the API server at most, with --kube-api-qps (default 10)")
 	flags.StringVar(&o.crds, "crds", string(operator.EnsureCRDs), "what to do about the custom resource definitions before anything else: ensure creates and updates them, but never to what is older; check waits until somebody has applied them; off does not look")
 	flags.BoolVar(&o.planOnly, "plan", false, "only plan: say what would change, in events, metrics and the log, and change nothing")
+	p.guardFlags(flags)
 	p.ownFlags(flags)
 }
 

@@ -157,8 +157,9 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":   exits,
-			"inspect": inspect,
+			"exits":       exits,
+			"fingerprint": fingerprint,
+			"inspect":     inspect,
 			"utf16": func(ts *testscript.TestScript, _ bool, args []string) {
 				text, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(ts.ReadFile(args[0]))
 				ts.Check(err)
@@ -225,6 +226,15 @@ func (a *awaited) Write(p []byte) (int, error) {
 	}
 	a.told.Do(func() { a.found <- first[1] })
 	return n, err
+}
+
+// fingerprint sets the variable FINGERPRINT to the first one in a file.
+func fingerprint(ts *testscript.TestScript, _ bool, args []string) {
+	found := regexp.MustCompile(`"fingerprint": "([0-9a-f]{12})"`).FindStringSubmatch(ts.ReadFile(args[0]))
+	if found == nil {
+		ts.Fatalf("%s has no fingerprint", args[0])
+	}
+	ts.Setenv("FINGERPRINT", found[1])
 }
 
 // exits runs a program, which has to end with an exit code.

@@ -171,6 +171,8 @@ type deployment struct {
 	name, namespace string
 	args            []string
 	rights          operator.Rights
+	// guards is the content of the file of guards, or empty.
+	guards string
 	// delegates tells that the API server is asked who somebody is, and what he may.
 	delegates bool
 	// health and page are the ports of what is served beyond loopback, or 0.
@@ -188,6 +190,9 @@ func (p *program) deployment(ctx context.Context, cmd *cobra.Command, o manifest
 		return nil, &usageError{fmt.Errorf("%q can't be a namespace: name one by --into", d.namespace)}
 	}
 	if err := d.servePorts(); err != nil {
+		return nil, err
+	}
+	if err := d.addGuards(); err != nil {
 		return nil, err
 	}
 	p.logForPeople(cmd)

@@ -130,6 +130,9 @@ func (d *deployment) workload() client.Object {
 		certificate := corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: d.pageSecret()}}
 		w.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: pagePort, VolumeSource: certificate}}
 	}
+	if d.guards != "" {
+		d.mountGuards(&w.Spec.Template)
+	}
 	return w
 }
 
@@ -289,6 +292,9 @@ func (d *deployment) files() ([]manifestFile, error) {
 	}
 	if d.options.into == "" {
 		groups = slices.Insert(groups, 0, objectGroup{namespaceFile, []client.Object{d.home()}})
+	}
+	if d.guards != "" {
+		groups = append(groups, objectGroup{"guards", []client.Object{d.guardsMap()}})
 	}
 	if len(d.served()) > 0 {
 		groups = append(groups, objectGroup{"service", []client.Object{d.service()}})

@@ -50,6 +50,48 @@ func manifestsOf(t *testing.T, args ...string) []client.Object {
 	return objects
 }
 
+func TestManifestsHaveTheFileOfGuardsAndTheRightsThatItTakes(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mine.yaml")
+	text := "guards:\n- name: few\n  match: change.action == 'delete' && namespaceObject.metadata.name == 'a'\n  limit: {max: 2, per: 10m}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	objects, err := commandtest.Manifests(t.Context(), nursery(), "--guards", file, "--namespace", "plots", "--into", "plots")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := the[*appsv1.Deployment](t, objects).Spec.Template
+	container := pod.Spec.Containers[0]
+	if !slices.Contains(container.Args, "--guards=/etc/operatorkit-guards/guards.yaml") || len(container.VolumeMounts) != 1 || container.VolumeMounts[0].MountPath != "/etc/operatorkit-guards" {
+		t.Errorf("arguments %q, mounts %v", container.Args, container.VolumeMounts)
+	}
+	config := the[*corev1.ConfigMap](t, objects)
+	if got := pod.Spec.Volumes[0].ConfigMap.Name; got != config.Name || config.Data["guards.yaml"] != text {
+		t.Errorf("the ConfigMap %q is mounted, and %s has %q", got, config.Name, config.Data)
+	}
+	if pod.Annotations["operatorkit.io/guards"] == "" {
+		t.Error("Pods are not replaced when the file changes")
+	}
+	var rules []string
+	for _, o := range objects {
+		switch role := o.(type) {
+		case *rbacv1.ClusterRole:
+			for _, r := range role.Rules {
+				rules = append(rules, fmt.Sprint("everywhere", r.Resources, r.ResourceNames, r.Verbs))
+			}
+		case *rbacv1.Role:
+			for _, r := range role.Rules {
+				rules = append(rules, fmt.Sprint(role.Name, r.Resources, r.ResourceNames, r.Verbs))
+			}
+		}
+	}
+	for _, want := range []string{"everywhere[namespaces] [] [get]", "nursery-lease[configmaps] [] [create]", "nursery-lease[configmaps] [nursery-state] [get update]"} {
+		if !slices.Contains(rules, want) {
+			t.Errorf("the rules lack %s: %q", want, rules)
+		}
+	}
+}
+
 // the returns the only object of a type.
 func the[T client.Object](t *testing.T, objects []client.Object) T {
 	t.Helper()

@@ -40,6 +40,10 @@ func (p *program) newParts(ctx context.Context, stderr io.Writer, connection *co
 	if err != nil {
 		return nil, err
 	}
+	if deps.Guards, err = p.readGuards(p.options.guards, deps.Client); err != nil {
+		deps.Close()
+		return nil, err
+	}
 	var frameworks []*framework.Framework
 	err = called(logger, func() (err error) {
 		frameworks, err = p.config.New(ctx, deps)

@@ -49,7 +49,7 @@ func (p *program) planCommand() *cobra.Command {
 			"be in the cluster; the API server fills in defaults and validates them in a dry run, for which it wants the\n" +
 			"permission to create or update them.\n\n" +
 			"The exit code is 0, and 1 if something could not be planned. With --detailed-exitcode it is 2 if there\n" +
-			"are changes, or something can't tell whether it has any, so that a job can watch for drift.\n\n" +
+			"are changes, or something can't tell whether it has any, so that a job can watch for drift, and 3 if a guard denies one.\n\n" +
 			"What is amiss is logged as text unless --log-format and --log-level say otherwise.",
 		Example: p.examples(
 			"plan -A                                # everything",
@@ -83,7 +83,7 @@ func (p *program) planCommand() *cobra.Command {
 	o.output.flags(flags)
 	flags.StringVar(&o.out, "out", "", "write the plan to this file too, for apply")
 	flags.BoolVar(&o.shadow, "shadow", false, "show how the resource sets that are only tried would differ from those in charge")
-	flags.BoolVar(&o.detailed, "detailed-exitcode", false, "exit with 2 if there are changes")
+	flags.BoolVar(&o.detailed, "detailed-exitcode", false, "exit with 2 if there are changes, and with 3 if a guard denies one")
 	withoutVariables(flags, "filename", "out", "shadow", "detailed-exitcode")
 	p.ownFlags(flags)
 	return cmd
@@ -150,12 +150,15 @@ func (p *program) plan(ctx context.Context, cmd *cobra.Command, o planOptions) e
 
 // verdict is the error that makes the exit code.
 func (o *planOptions) verdict(plans []*plan.Plan) error {
-	changes := false
+	changes, denied := false, false
 	for _, p := range plans {
 		if p.Outcome == plan.Failed {
 			return errPlanFailed
 		}
-		changes = changes || p.MayChange()
+		changes, denied = changes || p.MayChange(), denied || p.Denied()
+	}
+	if denied && o.detailed {
+		return ErrDenied
 	}
 	if changes && o.detailed {
 		return ErrChanges

@@ -21,6 +21,7 @@ type readOptions struct {
 func (p *program) readFlags(flags *pflag.FlagSet, o *readOptions) {
 	flags.DurationVar(&o.timeout, "timeout", defaultSyncTimeout, "how long to wait for the sources")
 	p.namespaceFlag(flags)
+	p.guardFlags(flags)
 }
 
 // reading are the frameworks of the operator over sources that run, while nothing is reconciled.
@@ -28,6 +29,7 @@ type reading struct {
 	*parts
 	program *program
 	sources *runningSources
+	config  operator.Config
 }
 
 // read makes the frameworks and fills their sources. Change makes something else of the way to the API server.
@@ -48,7 +50,7 @@ func (p *program) read(ctx context.Context, cmd *cobra.Command, o readOptions, c
 		return nil, err
 	}
 	parts.frameworks = config.Frameworks
-	r := &reading{parts: parts, program: p, sources: startSources(ctx, config)}
+	r := &reading{parts: parts, program: p, sources: startSources(ctx, config), config: config}
 	if err := r.sources.wait(ctx, o.timeout, p.config.Name); err != nil {
 		r.close()
 		return nil, err

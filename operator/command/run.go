@@ -165,8 +165,8 @@ func (p *program) operatorConfig(ctx context.Context, parts *parts) (operator.Co
 		return operator.Config{}, err
 	}
 	config := operator.Config{
-		Upgrade: limits, StateNamespace: cmp.Or(election.Namespace, parts.connection.namespace),
-		Name: p.config.Name, FormerNames: p.config.FormerNames, Logger: parts.logger, RESTConfig: deps.RESTConfig, Registry: deps.Registry,
+		Upgrade: limits,
+		Name:    p.config.Name, FormerNames: p.config.FormerNames, Logger: parts.logger, RESTConfig: deps.RESTConfig, Registry: deps.Registry,
 		Frameworks: parts.frameworks, CRDs: p.config.CRDs, CRDMode: operator.CRDMode(p.options.crds), LeaderElection: election, ListenAddress: p.options.listenAddress,
 		AuthorizeMetrics: p.options.authorizeMetrics, OpenMetrics: deps.TracerProvider != nil, Inspector: deps.Inspector,
 		Sharding: operator.ShardingConfig{Enabled: p.options.sharding, Version: p.config.Version},
@@ -182,6 +182,7 @@ func (p *program) operatorConfig(ctx context.Context, parts *parts) (operator.Co
 	if config.LeaderElection.Namespace == "" && config.LeaderElection.Lock == nil {
 		config.LeaderElection.Namespace = parts.connection.namespace
 	}
+	config.StateNamespace = cmp.Or(config.StateNamespace, config.LeaderElection.Namespace, parts.connection.namespace)
 	if p.options.planOnly {
 		if err := planOnly(config.Frameworks); err != nil {
 			return operator.Config{}, err

@@ -54,6 +54,8 @@ type world struct {
 	former   []string
 	// plan makes operators that only plan.
 	plan bool
+	// guards are asked about what operators do.
+	guards []framework.Guard
 	// config is that of the state managers.
 	config statemanagers.Config
 	// charts is the address of a chart repository.
@@ -138,7 +140,7 @@ func (w *world) dependencies() *operator.Dependencies {
 	restConfig := w.faults.Wrap(w.kube.RESTConfig())
 	restConfig.Impersonate = w.as
 	deps, err := operator.NewDependencies(operator.DependenciesConfig{
-		Name: w.operator, FormerNames: w.former, RESTConfig: restConfig, Scheme: w.scheme, Logger: logger, Namespaces: []string{w.namespace}, PlanOnly: w.plan,
+		Name: w.operator, FormerNames: w.former, RESTConfig: restConfig, Scheme: w.scheme, Logger: logger, Namespaces: []string{w.namespace}, PlanOnly: w.plan, Guards: w.guards,
 		InspectorAddress: "127.0.0.1:0",
 	})
 	if err != nil {

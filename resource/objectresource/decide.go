@@ -119,10 +119,11 @@ func updating(have item, applied *unstructured.Unstructured, want item) item {
 	if want.Sensitive {
 		plan.Hide(fields, plan.ShownOfSecret)
 	}
-	want.Change = plan.Change{Action: plan.Update, Object: have.Change.Object, Fields: fields}
+	want.Change = have.Change
+	want.Change.Action, want.Change.Fields = plan.Update, fields
 	switch {
 	case want.Thing.replaces:
-		want.Change.Description = "replaced: deleted, without its dependents, and created anew"
+		want.Change.Description = plan.Replaced + "deleted, without its dependents, and created anew"
 	case len(fields) == 0:
 		want.Change.Description = "other fields are set than before, and no value changes"
 	}

@@ -39,7 +39,8 @@ func newItem(gvk schema.GroupVersionKind, o object) item {
 	o.key = keyOf(gvk, o.content)
 	named := o.key.object()
 	named.UID, named.Version = o.content.GetUID(), o.content.GetResourceVersion()
-	return item{Key: o.key.unversioned(), Thing: o, Sensitive: isSecret(gvk), Change: plan.Change{Object: named}}
+	change := plan.Change{Object: named}.Describing(o.content)
+	return item{Key: o.key.unversioned(), Thing: o, Sensitive: isSecret(gvk), Change: change}
 }
 
 // terminating tells whether the object is being deleted.

@@ -172,10 +172,10 @@ func (p *planner) update(ctx context.Context, desired, live *unstructured.Unstru
 		if err := carrier.Creatable(ctx, p.client, desired); err != nil {
 			return fmt.Errorf("replace %s: %w", describe(desired), err)
 		}
-		p.changes = append(p.changes, plan.Change{Action: plan.Delete, Description: "replaced: it can't be changed", Object: plan.Object{
+		p.changes = append(p.changes, plan.Change{Action: plan.Delete, Description: plan.Replaced + "it can't be changed", Object: plan.Object{
 			APIVersion: live.GetAPIVersion(), Kind: live.GetKind(), Namespace: live.GetNamespace(), Name: live.GetName(),
 			UID: live.GetUID(), Version: live.GetResourceVersion(),
-		}})
+		}}.Describing(live))
 		p.changes = append(p.changes, plan.Describe(plan.Create, desired, nil)...)
 		return nil
 	}
@@ -268,5 +268,5 @@ func deletionOf(u *unstructured.Unstructured, live *metav1.PartialObjectMetadata
 	return plan.Change{Action: plan.Delete, Object: plan.Object{
 		APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(),
 		UID: live.UID, Version: live.ResourceVersion,
-	}}
+	}}.Describing(live)
 }

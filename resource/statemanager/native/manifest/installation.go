@@ -68,7 +68,7 @@ func changesOf(steps []step) []plan.Change {
 	for _, s := range steps {
 		if s.replace {
 			old := s
-			old.action, old.fields, old.reason = plan.Delete, nil, "replaced: it can't be changed"
+			old.action, old.fields, old.reason = plan.Delete, nil, plan.Replaced+"it can't be changed"
 			changes = append(changes, old.change())
 			s.action = plan.Create
 		}

@@ -27,6 +27,11 @@ func isTold(t *testing.T, story string) {
 		`(?s)\+ Service quickstart/home\n.*2 to create, 1 to update, 0 to delete\n.*\+ service/home +created`,
 		`(?s)- <p>Nothing here yet.</p>\n *\+ <p>First post!</p>\n.*~ configmap/blog-page +data.index.html`,
 		`(?s)Website quickstart/home \(update, .*resource set v2\)\n.*~ website/home +metadata.labels`,
+		// A guard denies a change until its label goes.
+		`(?s)denied by guard "frozen": update ConfigMap quickstart/blog-page.*the guard denies the change.*~ configmap/blog-page +data.index.html`,
+		// An upgrade changes one Website, halts, and is reverted.
+		`(?s)the upgrade is halted after the first Website.*from .*first-build.* to .*faulty-build.*: Halted.*with a place: 1, failures: 1.*3 held`,
+		`all Websites are as the former build wants them`,
 	} {
 		if !regexp.MustCompile(want).MatchString(story) {
 			t.Errorf("the story lacks %s", want)

@@ -1,5 +1,5 @@
 // Package story shows the quickstart on a control plane of its own: three Websites are created, one is changed, one is
-// moved to the next version of the operator's logic, and one is deleted. Then an upgrade of the operator halts, and is reverted. What the operator is going to do is shown before.
+// moved to the next version of the operator's logic, and one is deleted. A guard denies a change, and an upgrade of the operator halts and is reverted. What the operator is going to do is shown before.
 package story
 
 import (
@@ -18,7 +18,7 @@ func New() demo.Story {
 		Operator: quickstart.Limited(firstBuild),
 		Shared:   shared,
 		Tell:     tell,
-		Told:     []string{"is invalid: spec.ports[0].port", "upgrade Halted"},
+		Told:     []string{"is invalid: spec.ports[0].port", "upgrade Halted", "denies: update ConfigMap"},
 		Look:     "bin/controlplane kubectl -n quickstart get websites,configmaps,services",
 		Kinds:    []client.ObjectList{&v1alpha1.WebsiteList{}, &corev1.ConfigMapList{}, &corev1.ServiceList{}},
 		Try: []string{

@@ -77,6 +77,9 @@ func tell(ctx context.Context, d *demo.Demo) error {
 	if err := d.Until(ctx, "it is gone, and so are its page and its service", allGone(d, "shop")); err != nil {
 		return err
 	}
+	if err := guards(ctx, d); err != nil {
+		return err
+	}
 	return upgrades(ctx, d)
 }
 

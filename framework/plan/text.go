@@ -29,7 +29,8 @@ const (
 
 // WriteText writes plans for people: creations with a green "+", updates with a yellow "~" and
 // below it the fields that change, deletions with a red "-", and last a line such as "2 to create,
-// 1 to update, 0 to delete". If there are several plans, plans without changes are only counted. In
+// 1 to update, 0 to delete". Before that, changes that three or more plans have are listed with the
+// number of plans, whatever the names of the changed objects. If there are several plans, plans without changes are only counted. In
 // a created object, the fields by which a resource of this module finds it again are one line,
 // which names the owner. In a status, only the conditions are shown and the other fields counted,
 // unless nothing is to be cut.
@@ -54,6 +55,7 @@ func WriteText(w io.Writer, plans []*Plan, options TextOptions) error {
 		p.line(0, faint, fmt.Sprintf("%d of %d objects need no change", quiet, len(plans)))
 		p.blank()
 	}
+	p.groups(plans)
 	p.line(0, bold, sum.String())
 	_, err := w.Write(p.out.Bytes())
 	return err

@@ -359,6 +359,13 @@ func TestAnUpgradeThatBreaksObjectsHaltsAndTheFormerBuildBringsThemBack(t *testi
 	if text := fmt.Sprint(f.site(held[0]).Object["status"]); !strings.Contains(text, "build:one") || !strings.Contains(text, "status:True type:Ready") {
 		t.Errorf("status of a held site: %s", text)
 	}
+	// The state comes back if somebody deletes it.
+	if err := f.client.Delete(t.Context(), configMap(f.namespace, operator.StateName("fleet", ""))); err != nil {
+		t.Fatal(err)
+	}
+	if again := f.phase("two", upgrade.Halted); len(again.Places) != len(s.Places) {
+		t.Errorf("the places were %v and are %v", s.Places, again.Places)
+	}
 	f.end(running)
 
 	// Another process of the build stays halted.

@@ -223,12 +223,19 @@ func (c *Controller) round(ctx context.Context) error {
 	now := time.Now()
 	contribution := c.contribution(now)
 	leads := c.config.Leads()
+	known, _ := c.State()
 	var before State
 	state, err := c.config.Record.Change(ctx, func(s *State) error {
+		restored := s.Phase == "" && known.Phase != ""
+		if restored {
+			// Somebody has deleted the ConfigMap.
+			*s = known
+			s.Places, s.Reports = slices.Clone(known.Places), maps.Clone(known.Reports)
+		}
 		before = *s
 		before.Places = slices.Clone(s.Places)
 		begun := leads && s.Begin(c.config.Build, now)
-		if !s.Apply(c.config.Rules, contribution) && !begun {
+		if !s.Apply(c.config.Rules, contribution) && !begun && !restored {
 			return record.ErrUnchanged
 		}
 		return nil

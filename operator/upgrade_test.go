@@ -1,6 +1,7 @@
 package operator_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -140,6 +142,9 @@ type build struct {
 	election operator.LeaderElectionConfig
 	sharding bool
 	policy   framework.Policy
+	guards   []framework.Guard
+	// config is the API server's. Default: that of the fleet.
+	config *rest.Config
 	// namespaces are the namespaces of the sites. Default: that of the fleet.
 	namespaces []string
 	log        *journal
@@ -153,6 +158,18 @@ func (f *fleet) run(b build) *running {
 
 func (f *fleet) operator(b build) *operator.Operator {
 	f.t.Helper()
+	o, closeAll, err := f.build(b)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(closeAll)
+	return o
+}
+
+func (f *fleet) build(b build) (o *operator.Operator, closeAll func(), err error) {
+	if b.config == nil {
+		b.config = f.instance.RESTConfig()
+	}
 	logger := quiet(f.t)
 	if b.log != nil {
 		logger = logTo(f.t, b.log)
@@ -161,15 +178,14 @@ func (f *fleet) operator(b build) *operator.Operator {
 		b.namespaces = []string{f.namespace}
 	}
 	deps, err := operator.NewDependencies(operator.DependenciesConfig{
-		Name: "fleet", RESTConfig: f.instance.RESTConfig(), Scheme: f.client.Scheme(), Logger: logger, Namespaces: b.namespaces,
+		Name: "fleet", RESTConfig: b.config, Scheme: f.client.Scheme(), Logger: logger, Namespaces: b.namespaces, Guards: b.guards,
 	})
 	if err != nil {
-		f.t.Fatal(err)
+		return nil, nil, err
 	}
-	f.t.Cleanup(deps.Close)
 	source, err := deps.NewSource(site("", ""))
 	if err != nil {
-		f.t.Fatal(err)
+		return nil, nil, err
 	}
 	pages, err := objectresource.New(objectresource.Config[*unstructured.Unstructured]{
 		Name: "pages", Client: deps.Client, Logger: logger, Kinds: []client.Object{&corev1.ConfigMap{}},
@@ -184,7 +200,7 @@ func (f *fleet) operator(b build) *operator.Operator {
 		},
 	})
 	if err != nil {
-		f.t.Fatal(err)
+		return nil, nil, err
 	}
 	status, err := statusresource.New(statusresource.Config[*unstructured.Unstructured]{
 		Client: deps.Client, Logger: logger,
@@ -196,14 +212,14 @@ func (f *fleet) operator(b build) *operator.Operator {
 		},
 	})
 	if err != nil {
-		f.t.Fatal(err)
+		return nil, nil, err
 	}
 	sites, err := deps.NewFramework(framework.Config{
 		Name: "sites", Source: source, Resources: append(b.further, pages, status),
 		BackOffFactory: func() backoff.BackOff { return backoff.NewConstantBackOff(50 * time.Millisecond) },
 	})
 	if err != nil {
-		f.t.Fatal(err)
+		return nil, nil, err
 	}
 	if b.policy != nil {
 		sites.Require(b.policy)
@@ -212,11 +228,12 @@ func (f *fleet) operator(b build) *operator.Operator {
 	if b.upgrade.MinReady == 0 {
 		b.upgrade.MinReady = 20 * time.Millisecond
 	}
-	return newOperator(f.t, operator.Config{
+	o, err = operator.New(operator.Config{
 		Name: "fleet", Logger: logger, RESTConfig: deps.RESTConfig, Frameworks: []*framework.Framework{sites},
 		LeaderElection: b.election, Sharding: operator.ShardingConfig{Enabled: b.sharding},
-		Upgrade: b.upgrade, StateNamespace: f.namespace,
+		Upgrade: b.upgrade, StateNamespace: cmp.Or(f.namespace, b.namespaces[0]),
 	})
+	return o, deps.Close, err
 }
 
 func (f *fleet) page(name string) string { return f.pageIn(f.namespace, name) }

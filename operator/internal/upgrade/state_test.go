@@ -95,7 +95,13 @@ func (w *world) round(r *replica) {
 			round.Waiting = append(round.Waiting, upgrade.Candidate{Object: o.name})
 		}
 	}
+	before := w.copied()
 	w.state.Apply(w.rules(), round)
+	for _, p := range w.state.Places {
+		if before.Phase != upgrade.Running && !before.Has(p.Object) {
+			w.t.Fatalf("%s got a place while the upgrade was %s", p.Object, before.Phase)
+		}
+	}
 	for _, o := range round.Ready {
 		if !w.state.Has(o) {
 			w.object(o).changed = false
@@ -169,6 +175,11 @@ func TestNoMoreObjectsAreChangedAtATimeThanTheBudgetAllows(t *testing.T) {
 				}
 			},
 			"": func(t *rapid.T) {
+				for i, p := range w.state.Places {
+					if slices.ContainsFunc(w.state.Places[:i], func(q upgrade.Place) bool { return p.Object == q.Object }) {
+						t.Fatalf("%s has two places", p.Object)
+					}
+				}
 				if len(w.state.Places) > w.budget {
 					t.Fatalf("%d places with a budget of %d", len(w.state.Places), w.budget)
 				}
@@ -200,10 +211,6 @@ func TestAnUpgradeFinishesOnceNothingIsLeft(t *testing.T) {
 				w.now = w.now.Add(time.Second)
 				w.round(r)
 			}
-			for i, o := range w.objects {
-				w.reconcile(i)
-				o.ready = o.ready || rapid.Bool().Draw(t, "ready")
-			}
 			switch w.state.Phase {
 			case upgrade.Halted:
 				_ = w.state.Set(upgrade.Running, w.now)
@@ -215,7 +222,53 @@ func TestAnUpgradeFinishesOnceNothingIsLeft(t *testing.T) {
 				}
 				return
 			}
+			for i, o := range w.objects {
+				w.reconcile(i)
+				o.ready = o.ready || rapid.Bool().Draw(t, "ready")
+			}
 		}
 		t.Fatalf("not finished: %+v", w.state)
 	})
+}
+
+func TestAReplicaOfAnotherBuildChangesNothing(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	s := upgrade.State{}
+	s.Begin(upgrade.Build{ID: "new"}, now)
+	other := upgrade.Round{
+		Now: now, Replica: "old", Build: upgrade.Build{ID: "old"}, Live: []string{"old", "new"},
+		Waiting: []upgrade.Candidate{{Object: upgrade.Object{Name: "a"}}},
+	}
+	if s.Apply(upgrade.Rules{Budget: func(int) int { return 9 }, MaxFailures: 1}, other) || len(s.Places) > 0 {
+		t.Errorf("state %+v", s)
+	}
+}
+
+func TestCanariesGoFirstOnAllReplicas(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	rules := upgrade.Rules{Budget: func(int) int { return 9 }, MaxFailures: 1, Canaries: true}
+	s := upgrade.State{}
+	s.Begin(upgrade.Build{ID: "new"}, now)
+	round := func(replica string, canaries int, waiting ...upgrade.Candidate) {
+		s.Apply(rules, upgrade.Round{
+			Now: now, Replica: replica, Build: upgrade.Build{ID: "new"}, Live: []string{"a", "b"},
+			Report: upgrade.Report{Objects: 5, Held: len(waiting), Canaries: canaries}, Waiting: waiting,
+		})
+	}
+	object := upgrade.Candidate{Object: upgrade.Object{Name: "object"}}
+	canary := upgrade.Candidate{Object: upgrade.Object{Name: "canary"}, Canary: true}
+	round("a", 0, object)
+	if len(s.Places) > 0 {
+		t.Error("an object has a place before the other replica has reported its canaries")
+	}
+	round("b", 1, canary)
+	round("a", 0, object)
+	if len(s.Places) != 1 || s.Places[0].Name != "canary" {
+		t.Errorf("places %v", s.Places)
+	}
+	round("b", 0)
+	round("a", 0, object)
+	if len(s.Places) != 2 {
+		t.Errorf("places %v", s.Places)
+	}
 }

@@ -25,6 +25,7 @@ func (o ends) ended(e ended) {
 		Key:       e.key,
 		Succeeded: e.outcome == Succeeded,
 		Skipped:   e.outdated || e.reason == reasonBehind || e.reason == reasonElsewhere,
+		Gone:      e.reason == reasonGone || e.reason == reasonGoneEarly,
 		Failed:    e.count.errors,
 		Err:       e.err,
 	})

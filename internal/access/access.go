@@ -79,6 +79,8 @@ type End struct {
 	// Skipped is true if the state of the object was not reconciled and follows later, here or on
 	// another replica.
 	Skipped bool
+	// Gone is true if there is no such object.
+	Gone bool
 	// Failed is true if Err is an error of the operator or of what it talks to: not a conflict, nor
 	// a pause that was requested.
 	Failed bool

@@ -92,9 +92,7 @@ type waiting struct {
 	object Object
 	canary bool
 	onHold bool
-	// unready is true if the object is not ready before the upgrade changes it.
-	unready bool
-	hash    uint64
+	hash   uint64
 	// would says what would be changed.
 	would string
 }
@@ -180,6 +178,7 @@ func (c *Controller) Held(limit int) (held []Held) {
 // The pauses between two rounds, and how long one may take.
 const (
 	roundPeriod    = time.Second
+	haltedPeriod   = 5 * time.Second
 	finishedPeriod = 15 * time.Second
 	minRound       = 50 * time.Millisecond
 	roundTimeout   = 30 * time.Second
@@ -189,8 +188,12 @@ const (
 func (c *Controller) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause := roundPeriod
-		if state, known := c.State(); known && state.Phase == Finished && state.To.ID == c.config.Build.ID {
+		switch state, known := c.State(); {
+		case !known:
+		case state.Phase == Finished && state.To.ID == c.config.Build.ID:
 			pause = finishedPeriod
+		case state.Phase != Running:
+			pause = haltedPeriod
 		}
 		select {
 		case <-ctx.Done():
@@ -368,14 +371,9 @@ const quiet = 10 * time.Second
 func (c *Controller) candidates(r *Round) {
 	var all []*waiting
 	for of, w := range c.waiting {
-		f := c.framework(of.framework)
-		obj, exists, err := f.Sources()[0].Get(of.key)
-		switch {
-		case err == nil && !exists, !c.config.Owns(of.key), exists && uidOf(obj) != w.object.UID:
+		if !c.config.Owns(of.key) {
 			delete(c.waiting, of)
 			continue
-		case exists:
-			w.onHold, w.unready = annotated(obj, hold), !c.config.Ready(obj)
 		}
 		if w.onHold {
 			r.OnHold = append(r.OnHold, w.object)
@@ -393,8 +391,14 @@ func (c *Controller) candidates(r *Round) {
 		return
 	}
 	for _, w := range sorted(all) {
-		r.Waiting = append(r.Waiting, Candidate{w.object, w.canary, w.unready})
+		r.Waiting = append(r.Waiting, Candidate{w.object, w.canary, func() bool { return c.isUnready(w.object) }})
 	}
+}
+
+// isUnready reports whether an object that is about to get a place is not ready.
+func (c *Controller) isUnready(o Object) bool {
+	obj, exists, err := c.framework(o.Framework).Sources()[0].Get(o.key())
+	return err == nil && exists && !c.config.Ready(obj)
 }
 
 // sorted sorts objects that wait: canaries first.
@@ -520,7 +524,7 @@ func (c *Controller) ended(of id, e access.End) {
 	}
 	p := c.admitted[of]
 	switch {
-	case e.Succeeded:
+	case e.Succeeded, e.Gone:
 		delete(c.waiting, of)
 		if p != nil && p.once {
 			delete(c.admitted, of)

@@ -192,8 +192,9 @@ type Rules struct {
 // Candidate is an object that waits for a place.
 type Candidate struct {
 	Object
-	Canary  bool
-	Unready bool
+	Canary bool
+	// Unready reports whether the object is not ready now. It is called if the object gets a place.
+	Unready func() bool
 }
 
 // Round is what a replica contributes to the state.
@@ -293,7 +294,7 @@ func (s *State) grant(rules Rules, r Round) (granted bool) {
 		if s.Has(c.Object) {
 			continue
 		}
-		s.Places = append(s.Places, Place{Object: c.Object, Since: r.Now, Unready: c.Unready})
+		s.Places = append(s.Places, Place{Object: c.Object, Since: r.Now, Unready: c.Unready != nil && c.Unready()})
 		free, granted = free-1, true
 	}
 	return granted

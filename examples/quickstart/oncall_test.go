@@ -27,7 +27,7 @@ func TestAlertsAndTheDashboardAreAboutMetricsOfARunningOperator(t *testing.T) {
 		return quickstart.Config.New(ctx, d)
 	}
 	lease := operatortest.Start(t).Namespace(t)
-	o := commandtest.Operator(t, config, "--leader-elect", "--leader-election-namespace", lease)
+	o := commandtest.Operator(t, config, "--leader-elect", "--leader-election-namespace", lease, "--upgrade-budget=1")
 	registry := <-registered
 	home := site("home", "v1", "hello")
 	if err := operatortest.Create(home)(t.Context(), o.User, o.Namespace); err != nil {

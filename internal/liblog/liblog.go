@@ -81,6 +81,9 @@ func (h *handler) Enabled(_ context.Context, level slog.Level) bool { return h.r
 // Handle implements slog.Handler.
 func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	write := func() {
+		if !h.Enabled(ctx, r.Level) {
+			return // Around has lowered the level.
+		}
 		var pairs []any
 		r.Attrs(func(a slog.Attr) bool {
 			pairs = appendPairs(pairs, h.prefix, a)

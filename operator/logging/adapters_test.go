@@ -21,6 +21,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/operatorkit/operatorkit/internal/liblog"
 	"github.com/operatorkit/operatorkit/operator/logging"
 )
 
@@ -57,6 +58,23 @@ func TestSlogEndsInTheStream(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestAMessageWhoseLevelIsLoweredIsWrittenOnlyFromThatLevelOn(t *testing.T) {
+	for level, want := range map[logging.Level]string{logging.LevelWarning: "", logging.LevelDebug: "DEBUG"} {
+		var b bytes.Buffer
+		logger, err := logging.New(logging.Config{Writer: &b, Format: logging.FormatText, Level: level})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slog.New(liblog.Handler(logger, func(r *slog.Record, write func()) {
+			r.Level = slog.LevelDebug
+			write()
+		})).Error("the watch has ended")
+		if got := b.String(); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("at the level %s: wrote %q, want %q in it", level, got, want)
+		}
 	}
 }
 

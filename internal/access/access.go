@@ -76,6 +76,8 @@ type End struct {
 	Key informer.Key
 	// Succeeded is true if all resources have run without an error, and nothing was held.
 	Succeeded bool
+	// Canceled is true if a resource, or a policy, has ended the reconciliation early.
+	Canceled bool
 	// Skipped is true if the state of the object was not reconciled and follows later, here or on
 	// another replica.
 	Skipped bool

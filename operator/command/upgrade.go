@@ -174,7 +174,7 @@ func writeUpgrade(w io.Writer, s upgrade.State, now time.Time) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Reports)) {
 		r := s.Reports[name]
-		line("  %s: %d objects, %d not reconciled yet, %d held", name, r.Objects, r.Unseen, r.Held)
+		line("  %s: %d objects, %d not reconciled yet, %d held, %d on hold", name, r.Objects, r.Unseen, r.Held, len(r.OnHold))
 	}
 	if len(s.OnHold) > 0 {
 		line("  on hold by the annotation %s: %d", upgrade.Annotation, len(s.OnHold))

@@ -481,7 +481,7 @@ func TestTheCommandUpgradeShowsAndControlsTheUpgrade(t *testing.T) {
 	state := upgrade.State{}
 	state.Begin(upgrade.Build{ID: "0123456789abcdef", Version: "v2"}, time.Now())
 	state.Places = []upgrade.Place{{Object: upgrade.Object{Framework: "plots", Namespace: "a", Name: "b"}, Since: time.Now(), Failed: "is not ready"}}
-	state.OnHold = []upgrade.Object{{Framework: "plots", Name: "c"}}
+	state.OnHold = []string{"plots c"}
 	state.Reports = map[string]upgrade.Report{"operator": {Objects: 7, Held: 5, Unseen: 1}}
 	state.Phase, state.Failures = upgrade.Halted, 1
 	text, err := json.Marshal(state)
@@ -495,7 +495,7 @@ func TestTheCommandUpgradeShowsAndControlsTheUpgrade(t *testing.T) {
 	}
 	for _, text := range []string{
 		"upgrade from an unknown build to v2 (0123456789abcdef): Halted", "done: 0, with a place: 1, failures: 1",
-		"plots a/b: for 0s, is not ready", "operator: 7 objects, 1 not reconciled yet, 5 held", "on hold by the annotation operatorkit.io/upgrade: 1",
+		"plots a/b: for 0s, is not ready", "operator: 7 objects, 1 not reconciled yet, 5 held, 0 on hold", "on hold by the annotation operatorkit.io/upgrade: 1",
 	} {
 		wants(command.ExitHalted, text, "status")
 	}

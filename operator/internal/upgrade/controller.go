@@ -83,8 +83,14 @@ type id struct {
 
 // result is the result of the last reconciliation of an object by this process.
 type result struct {
-	succeeded bool
-	err       string
+	// first is when this process first tried to reconcile the object, and counts is true if it
+	// need not be waited for any more.
+	first  time.Time
+	counts bool
+	// succeeded is true if the resources have run, and idle if a policy holds something, without
+	// an error.
+	succeeded, idle bool
+	err             string
 }
 
 // waiting is an object that waits for a place.
@@ -93,6 +99,8 @@ type waiting struct {
 	canary bool
 	onHold bool
 	hash   uint64
+	// held is true from the moment at which the object was held until that reconciliation ends.
+	held bool
 	// would says what would be changed.
 	would string
 }
@@ -112,6 +120,7 @@ func New(config Config) *Controller {
 	if config.Ready == nil {
 		config.Ready = IsReady
 	}
+	config.Ready = oneByOne(config.Ready)
 	if config.Canaries == nil {
 		config.Canaries = labels.Nothing()
 	}
@@ -137,6 +146,17 @@ func New(config Config) *Controller {
 		access.EngineOf(f).OnEnd(func(e access.End) { c.ended(id{f.Name(), e.Key}, e) })
 	}
 	return c
+}
+
+// oneByOne calls a function for one object at a time. An object for which it panics is not ready.
+func oneByOne(ready func(any) bool) func(any) bool {
+	var mu sync.Mutex
+	return func(obj any) (is bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		err := panics.Recovered(func() error { is = ready(obj); return nil })
+		return err == nil && is
+	}
 }
 
 // State returns the last known state, and false before there is one.
@@ -179,7 +199,7 @@ func (c *Controller) Held(limit int) (held []Held) {
 const (
 	roundPeriod    = time.Second
 	haltedPeriod   = 5 * time.Second
-	finishedPeriod = 15 * time.Second
+	finishedPeriod = 5 * time.Second
 	minRound       = 50 * time.Millisecond
 	roundTimeout   = 30 * time.Second
 )
@@ -229,11 +249,14 @@ func (c *Controller) round(ctx context.Context) error {
 	known, _ := c.State()
 	var before State
 	state, err := c.config.Record.Change(ctx, func(s *State) error {
-		restored := s.Phase == "" && known.Phase != ""
+		restored := leads && s.Phase == "" && known.Phase != ""
 		if restored {
 			// Somebody has deleted the ConfigMap.
 			*s = known
 			s.Places, s.Reports = slices.Clone(known.Places), maps.Clone(known.Reports)
+		}
+		if s.Phase == Running && known.Phase != Running {
+			contribution.Failed = nil // It is resumed, and everything is tried again.
 		}
 		before = *s
 		before.Places = slices.Clone(s.Places)
@@ -270,7 +293,7 @@ func (c *Controller) contribution(now time.Time) Round {
 	}
 	for _, of := range c.all() {
 		r.Report.Objects++
-		if _, seen := c.seen[of]; !seen {
+		if last, seen := c.seen[of]; !seen || !last.counts && r.Now.Sub(last.first) < c.config.ProgressDeadline {
 			r.Report.Unseen++
 			r.Report.Canaries += c.canaries(of)
 		}
@@ -311,12 +334,23 @@ func (c *Controller) places(r *Round) {
 		obj, exists, err := f.Sources()[0].Get(p.key())
 		switch {
 		case err != nil, !f.Sources()[0].Status().Synced:
-		case !exists, uidOf(obj) != p.UID, annotated(obj, hold):
+		case !exists, uidOf(obj) != p.UID, isLeftAlone(obj):
 			r.Gone = append(r.Gone, p.Object)
 		default:
 			c.place(r, p, obj)
 		}
 	}
+}
+
+// isLeftAlone reports whether the operator does not change an object, or deletes what belongs to it.
+func isLeftAlone(obj any) bool {
+	m, ok := obj.(informer.Meta)
+	if !ok {
+		return false
+	}
+	a := m.GetAnnotations()
+	return m.GetDeletionTimestamp() != nil || a[Annotation] == hold || a[framework.PausedAnnotation] == "true" ||
+		a[framework.ClusterPausedAnnotation] == "true" || a[framework.PlanAnnotation] == "true"
 }
 
 // place finds out whether an object with a place is ready, or has failed.
@@ -334,7 +368,11 @@ func (c *Controller) place(r *Round, p Place, obj any) {
 	}
 	grace := min(c.config.ProgressDeadline, time.Minute)
 	failed := of.failed
-	if failed == "" && of.ready.IsZero() && r.Now.Sub(p.Since) >= c.config.ProgressDeadline && r.Now.Sub(c.working) >= grace {
+	if p.Unready {
+		failed = ""
+	}
+	late := r.Now.Sub(p.Since) >= c.config.ProgressDeadline && !last.first.IsZero() && r.Now.Sub(last.first) >= grace
+	if failed == "" && late && of.ready.IsZero() && !last.idle {
 		failed = fmt.Sprintf("is not ready %s after it was admitted", c.config.ProgressDeadline)
 		if last.err != "" {
 			failed += ": " + last.err
@@ -376,7 +414,9 @@ func (c *Controller) candidates(r *Round) {
 			continue
 		}
 		if w.onHold {
-			r.OnHold = append(r.OnHold, w.object)
+			if len(r.Report.OnHold) < MaxOnHold {
+				r.Report.OnHold = append(r.Report.OnHold, w.object.String())
+			}
 			continue
 		}
 		r.Report.Held++
@@ -426,10 +466,11 @@ func (c *Controller) follow(before, now State, at time.Time) {
 	}
 	ours := now.To.ID == c.config.Build.ID
 	var wake []id
-	if known == nil || known.To.ID != now.To.ID {
+	another := known == nil || known.To.ID != now.To.ID || !known.Since.Equal(now.Since)
+	if another {
 		c.lastSeen = at
 	}
-	if known != nil && known.To.ID != now.To.ID {
+	if known != nil && another {
 		// The upgrade has started while this process was working: it has reconciled everything
 		// before that.
 		c.seen, c.admitted = map[id]result{}, map[id]*progress{}
@@ -437,8 +478,15 @@ func (c *Controller) follow(before, now State, at time.Time) {
 			wake = c.all()
 		}
 	}
+	if ours && known != nil && known.Phase != Running && now.Phase == Running {
+		// The upgrade is resumed: what has failed is tried again.
+		for of, p := range c.admitted {
+			p.failed = ""
+			wake = append(wake, of)
+		}
+	}
 	for of, w := range c.waiting {
-		if ours && (now.Phase == Finished && !slices.Contains(now.OnHold, w.object) || now.Has(w.object)) {
+		if ours && (now.Phase == Finished || now.Has(w.object)) {
 			wake = append(wake, of)
 			delete(c.waiting, of)
 			c.admitted[of] = &progress{uid: w.object.UID}
@@ -512,27 +560,40 @@ func (c *Controller) ended(of id, e access.End) {
 	if c.state != nil && c.state.Phase == Finished && c.state.To.ID == c.config.Build.ID {
 		return
 	}
-	if e.Failed {
+	if e.Gone {
+		delete(c.seen, of)
+		delete(c.admitted, of)
+		delete(c.waiting, of)
+		return
+	}
+	w := c.waiting[of]
+	held := w != nil && w.held
+	switch {
+	case held:
+		w.held = false
+	case e.Failed:
 		c.failed(of, e)
+	case e.Err == nil:
+		delete(c.waiting, of)
 	}
-	_, seen := c.seen[of]
-	if seen || e.Err == nil || c.waiting[of] != nil || framework.IsPermanent(e.Err) || c.failsLong(of) {
-		c.seen[of] = result{e.Succeeded, textOf(e.Err)}
-	}
+	last, seen := c.seen[of]
 	if !seen {
-		c.lastSeen = time.Now()
+		last.first, c.lastSeen = time.Now(), time.Now()
 	}
+	last.counts = last.counts || e.Err == nil || c.waiting[of] != nil || framework.IsPermanent(e.Err)
+	last.succeeded = !held && (e.Succeeded || e.Canceled)
+	last.idle = e.Err == nil && !last.succeeded
+	last.err = textOf(e.Err)
+	c.seen[of] = last
 	p := c.admitted[of]
 	switch {
-	case e.Succeeded, e.Gone:
-		delete(c.waiting, of)
-		if p != nil && p.once {
-			delete(c.admitted, of)
-		} else if p != nil {
-			p.failed = ""
-		}
-	case framework.IsPermanent(e.Err) && p != nil:
-		p.failed = "fails with a permanent error: " + textOf(e.Err)
+	case p == nil:
+	case last.succeeded && p.once:
+		delete(c.admitted, of)
+	case last.succeeded:
+		p.failed = ""
+	case framework.IsPermanent(e.Err):
+		p.failed = "fails with a permanent error: " + last.err
 	}
 	if !seen || p != nil {
 		c.wake()
@@ -566,12 +627,6 @@ func (c *Controller) failed(of id, e access.End) {
 	if m, ok := obj.(informer.Meta); err == nil && exists && ok && m.GetDeletionTimestamp() == nil {
 		c.wait(of, obj, "fail: "+textOf(e.Err))
 	}
-}
-
-// failsLong reports whether an object has been failing for so long that nobody waits for it.
-func (c *Controller) failsLong(of id) bool {
-	since, fails := access.EngineOf(c.framework(of.framework)).FailingSince(of.key)
-	return fails && time.Since(since) >= c.config.ProgressDeadline
 }
 
 func (c *Controller) wake() {

@@ -3,7 +3,6 @@ package upgrade
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -102,11 +101,11 @@ func (p policy) admits(would framework.Proposal) bool {
 	o := p.object(would)
 	state := p.state
 	known := state != nil && state.To.ID == p.config.Build.ID
-	if known && state.Phase == Finished {
-		return !annotated(would.Object, hold) || !slices.Contains(state.OnHold, o)
-	}
-	if annotated(would.Object, hold) {
+	switch {
+	case annotated(would.Object, hold):
 		return false
+	case known && state.Phase == Finished:
+		return true
 	}
 	progressing := p.admitted[of]
 	switch {
@@ -146,6 +145,7 @@ func (p policy) holds(would framework.Proposal, changes []string) (reason string
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wait(id{p.framework, would.Key}, would.Object, strings.Join(changes, "; "))
+	p.waiting[id{p.framework, would.Key}].held = true
 	retry = jitter.Of(min(max(minRetry, time.Duration(len(p.waiting))*retryShare), maxRetry))
 	return fmt.Sprintf("%s: would %s", p.why(would.Object), strings.Join(changes, "; ")), retry
 }
@@ -162,7 +162,7 @@ func (p policy) why(obj any) string {
 	case state.To.ID != p.config.Build.ID:
 		return fmt.Sprintf("held because the operator is being upgraded to %s, and this is %s", state.To, p.config.Build)
 	case annotated(obj, hold):
-		return fmt.Sprintf("held by the annotation %s during the upgrade from %s to %s", Annotation, state.From, state.To)
+		return "held by the annotation " + Annotation
 	case state.Phase != Running:
 		return fmt.Sprintf("held by the upgrade from %s to %s, which is %s", state.From, state.To, strings.ToLower(string(state.Phase)))
 	default:

@@ -88,7 +88,12 @@ type Report struct {
 	Unseen   int `json:"unseen"`
 	Held     int `json:"held"`
 	Canaries int `json:"canaries"`
+	// OnHold names objects that an annotation holds, MaxOnHold at most.
+	OnHold []string `json:"onHold,omitempty"`
 }
+
+// MaxOnHold is how many objects on hold a replica names. It bounds the size of the state.
+const MaxOnHold = 100
 
 // similar reports whether two reports lead to the same decisions.
 func (r Report) similar(other Report) bool {
@@ -121,13 +126,11 @@ type State struct {
 	Failures int `json:"failures"`
 	// Reports are the reports of the replicas.
 	Reports map[string]Report `json:"reports,omitempty"`
-	// OnHold are the objects that an annotation held when the upgrade finished.
-	OnHold []Object `json:"onHold,omitempty"`
+	// OnHold are objects that an annotation held when the upgrade finished.
+	OnHold []string `json:"onHold,omitempty"`
+	// Left is when a replica last left.
+	Left time.Time `json:"left,omitzero"`
 }
-
-// maxOnHold is how many objects may be on hold when an upgrade finishes. It bounds the size of the
-// state.
-const maxOnHold = 1000
 
 // Has reports whether an object has a place.
 func (s *State) Has(o Object) bool { return s.place(o) >= 0 }
@@ -168,13 +171,17 @@ func (s *State) Set(phase Phase, now time.Time) error {
 			s.Places[i].Since, s.Places[i].Failed = now, ""
 		}
 	case Finished:
-		s.finish(nil)
+		s.finish()
 	}
 	return nil
 }
 
-func (s *State) finish(onHold []Object) {
-	s.Phase, s.Places, s.Reports, s.OnHold = Finished, nil, nil, onHold
+func (s *State) finish() {
+	for _, r := range s.Reports {
+		s.OnHold = append(s.OnHold, r.OnHold...)
+	}
+	slices.Sort(s.OnHold)
+	s.Phase, s.Places, s.Reports = Finished, nil, nil
 }
 
 // Rules are the rules of an upgrade.
@@ -212,9 +219,8 @@ type Round struct {
 	Ready, Gone []Object
 	Failed      map[Object]string
 	// Waiting are the objects of this replica that wait for a place, the first one first, without
-	// those on hold. OnHold are all objects on hold.
+	// those on hold.
 	Waiting []Candidate
-	OnHold  []Object
 }
 
 // Apply applies a round, and reports whether the state has changed. All that it adds to Places is
@@ -239,14 +245,14 @@ func (s *State) Apply(rules Rules, r Round) bool {
 			s.Places[i].Failed, s.Failures, changed = why, s.Failures+1, true
 		}
 	}
-	if s.Phase == Running && s.Failures >= rules.MaxFailures {
+	if s.Phase == Running && (s.Failures >= rules.MaxFailures || s.isStuck(rules, r)) {
 		s.Phase, s.Reason, changed = Halted, s.failures(), true
 	}
 	if s.Phase == Running {
 		granted := s.grant(rules, r)
 		changed = granted || changed
 		if r.Finishes && !granted && s.over(rules, r) {
-			s.finish(r.OnHold)
+			s.finish()
 			changed = true
 		}
 	}
@@ -258,7 +264,7 @@ func (s *State) report(r Round) (changed bool) {
 	for name := range s.Reports {
 		if !slices.Contains(r.Live, name) {
 			delete(s.Reports, name)
-			changed = true
+			s.Left, changed = r.Now, true
 		}
 	}
 	before, known := s.Reports[r.Replica]
@@ -277,16 +283,31 @@ func (s *State) report(r Round) (changed bool) {
 	return changed
 }
 
+// isStuck reports whether failed objects have all places.
+func (s *State) isStuck(rules Rules, r Round) bool {
+	if len(s.Places) == 0 || len(s.Places) < rules.Budget(s.objects(r)) {
+		return false
+	}
+	return !slices.ContainsFunc(s.Places, func(p Place) bool { return p.Failed == "" })
+}
+
+// objects returns the number of objects of all replicas.
+func (s *State) objects(r Round) (n int) {
+	for _, name := range r.Live {
+		n += s.Reports[name].Objects
+	}
+	return n
+}
+
 // grant gives the free places to objects that wait.
 func (s *State) grant(rules Rules, r Round) (granted bool) {
-	objects, canaries := 0, false
+	canaries := false
 	for _, name := range r.Live {
 		report, known := s.Reports[name]
-		objects += report.Objects
 		unknown := !known || report.Build != s.To.ID
 		canaries = canaries || report.Canaries > 0 || rules.Canaries && unknown
 	}
-	free := rules.Budget(objects) - len(s.Places)
+	free := rules.Budget(s.objects(r)) - len(s.Places)
 	for _, c := range r.Waiting {
 		if free <= 0 || canaries && !c.Canary {
 			break
@@ -302,7 +323,7 @@ func (s *State) grant(rules Rules, r Round) (granted bool) {
 
 // over reports whether nothing is left to do.
 func (s *State) over(rules Rules, r Round) bool {
-	if len(s.Places) > 0 || len(r.OnHold) > maxOnHold {
+	if len(s.Places) > 0 || r.Now.Sub(s.Left) < rules.Settle {
 		return false
 	}
 	for _, name := range r.Live {

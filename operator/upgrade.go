@@ -37,20 +37,21 @@ const (
 // included, also if the new build fails for it: it then waits for a place, too.
 //
 // An object gives its place back when it has been ready for MinReady. If it is not ready within
-// ProgressDeadline, or fails with a permanent error, it is a failure. At MaxFailures failures the
-// upgrade halts until somebody resumes it, finishes it, or runs another build. An object that was
-// not ready before it got its place is no failure: it gives the place back after ProgressDeadline.
+// ProgressDeadline, or fails with a permanent error, it is a failure. At MaxFailures failures, or
+// when failed objects have all places, the upgrade halts until somebody resumes it, finishes it, or
+// runs another build. An object that was not ready before it got its place is no failure: it gives
+// the place back after ProgressDeadline. One in a framework.Fight gives it back after MinReady.
 //
 // These need no place: new objects, deletions, objects whose users have changed them (their
 // generation is newer than status.observedGeneration), and the status of the object itself. Changes
 // that correct what happened while the operator was down need one.
 //
-// The annotation operatorkit.io/upgrade of an object decides otherwise: "hold" keeps the upgrade
-// from changing it, and "now" lets it be changed without a place.
+// The annotation operatorkit.io/upgrade of an object decides otherwise. While it is "hold", nothing
+// of the object changes that would need a place, also after the upgrade. "now" lets it be changed
+// without a place.
 //
 // An upgrade is finished when every object has been reconciled by the new build, none waits for a
-// place, and none has one. Objects on hold stay as they are, and don't keep the upgrade from being
-// finished. The state is in a ConfigMap, see Config.StateNamespace. Its key is "upgrade".
+// place, and none has one. Objects on hold don't keep it from being finished. The state is in a ConfigMap, see Config.StateNamespace. Its key is "upgrade".
 type UpgradeConfig struct {
 	// Budget is the number of objects that may have a place: a number, such as "5", or a percentage
 	// of all objects of all frameworks, such as "2%", which is rounded up. It is 1000 at most.

@@ -15,7 +15,7 @@ import (
 )
 
 // Annotation is the annotation of an object with which a user decides about it: "hold" keeps the
-// upgrade from changing it, and "now" lets the upgrade change it without a place.
+// operator from changing what needs a place, and "now" lets it be changed without one.
 const Annotation = "operatorkit.io/upgrade"
 
 const (

@@ -15,7 +15,11 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -145,6 +149,8 @@ type build struct {
 	guards   []framework.Guard
 	// config is the API server's. Default: that of the fleet.
 	config *rest.Config
+	// registry is for the metrics. Default: that of the Dependencies.
+	registry *prometheus.Registry
 	// namespaces are the namespaces of the sites. Default: that of the fleet.
 	namespaces []string
 	log        *journal
@@ -229,7 +235,7 @@ func (f *fleet) build(b build) (o *operator.Operator, closeAll func(), err error
 		b.upgrade.MinReady = 20 * time.Millisecond
 	}
 	o, err = operator.New(operator.Config{
-		Name: "fleet", Logger: logger, RESTConfig: deps.RESTConfig, Frameworks: []*framework.Framework{sites},
+		Name: "fleet", Logger: logger, RESTConfig: deps.RESTConfig, Registry: b.registry, Frameworks: []*framework.Framework{sites},
 		LeaderElection: b.election, Sharding: operator.ShardingConfig{Enabled: b.sharding},
 		Upgrade: b.upgrade, StateNamespace: cmp.Or(f.namespace, b.namespaces[0]),
 	})
@@ -359,10 +365,34 @@ func TestAnUpgradeThatBreaksObjectsHaltsAndTheFormerBuildBringsThemBack(t *testi
 	limits := operator.UpgradeConfig{Budget: "3", ProgressDeadline: time.Second}
 	first := f.started(limits)
 
-	log := &journal{}
-	second := build{name: "two", text: "broken", upgrade: limits, log: log}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "fleet"}}
+	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "fleet"}}
+	deployment.Spec.Template.Labels = deployment.Spec.Selector.MatchLabels
+	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "operator", Image: "fleet:two"}}
+	if err := f.client.Create(t.Context(), deployment); err != nil {
+		t.Fatal(err)
+	}
+	log, registry := &journal{}, prometheus.NewRegistry()
+	second := build{name: "two", text: "broken", upgrade: limits, log: log, registry: registry}
 	running := f.run(second)
 	s := f.phase("two", upgrade.Halted)
+	f.event("fleet", operator.ReasonUpgradeHalted)
+	operatortest.Eventually(t, "the metrics say so", func() error {
+		return testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP operatorkit_operator_upgrade_halted Whether the upgrade is halted after failures: 1 or 0.
+# TYPE operatorkit_operator_upgrade_halted gauge
+operatorkit_operator_upgrade_halted{operator="fleet"} 1
+# HELP operatorkit_operator_upgrade_held_objects Objects that wait for a place, by the last reports of the replicas.
+# TYPE operatorkit_operator_upgrade_held_objects gauge
+operatorkit_operator_upgrade_held_objects{operator="fleet"} 17
+# HELP operatorkit_operator_upgrade_places_used Objects that the upgrade has admitted and that are not ready yet.
+# TYPE operatorkit_operator_upgrade_places_used gauge
+operatorkit_operator_upgrade_places_used{operator="fleet"} 3
+# HELP operatorkit_operator_upgrade_running Whether an upgrade is under way: 1 until it is finished, also while it is paused or halted.
+# TYPE operatorkit_operator_upgrade_running gauge
+operatorkit_operator_upgrade_running{operator="fleet"} 1
+`), "operatorkit_operator_upgrade_halted", "operatorkit_operator_upgrade_held_objects", "operatorkit_operator_upgrade_places_used", "operatorkit_operator_upgrade_running")
+	})
 	if s.From.ID != "one" || len(s.Places) != 3 || s.Failures == 0 {
 		t.Errorf("state %+v", s)
 	}
@@ -386,6 +416,7 @@ func TestAnUpgradeThatBreaksObjectsHaltsAndTheFormerBuildBringsThemBack(t *testi
 	f.end(running)
 
 	// Another process of the build stays halted.
+	second.registry = nil
 	running = f.run(second)
 	f.touch()
 	f.want(map[string]int{"fine": 17, "broken": 3})

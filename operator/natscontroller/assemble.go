@@ -41,7 +41,7 @@ func (c *ControllerRuntime[T]) assemble(workers int, registry *prometheus.Regist
 	f, err := framework.New(framework.Config{
 		Name: c.config.Name, FormerNames: c.config.FormerNames, Source: c.primary, Watches: c.watches(), ResourceRouter: router, Logger: c.config.Logger,
 		Workers: workers, BackOffFactory: c.config.BackOffFactory, ShutdownTimeout: c.config.ShutdownTimeout,
-		Recorder: frameworkRecorder[T]{c}, Registerer: registry, Observer: c.config.Observer,
+		Recorder: frameworkRecorder[T]{c}, Registerer: registry, Observer: c.config.Observer, Guards: c.config.Guards,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -53,7 +53,7 @@ func (c *ControllerRuntime[T]) assemble(workers int, registry *prometheus.Regist
 	o, err := operator.New(operator.Config{
 		Name: c.config.Operator, FormerNames: c.config.FormerOperators, Logger: c.config.Logger, RESTConfig: restConfig, Frameworks: []*framework.Framework{f},
 		Runnables: runnables, LeaderElection: election, ListenAddress: c.config.ListenAddress, ContactTimeout: c.config.ContactTimeout,
-		Registry: registry,
+		Registry: registry, Upgrade: c.config.Upgrade, StateNamespace: c.config.StateNamespace,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -70,8 +70,15 @@ type Config[T natsinformer.Entity] struct {
 	// Fence belongs into the buckets that are written to, which are made before the controller; with operator.Dependencies that is
 	// theirs. Those of Primary, Entities and Events must have one. Default: off.
 	LeaderElection operator.LeaderElectionConfig
-	// RESTConfig is for the Lease. Required with LeaderElection, unless that has a Lock.
+	// RESTConfig is for the Lease and the shared state. Required with LeaderElection, unless that has a Lock, with Upgrade, and
+	// if a guard has a limit.
 	RESTConfig *rest.Config
+	// Guards are asked about every change. A SyncHandler can't predict its changes: see framework.Guard. Default: none.
+	Guards []framework.Guard
+	// Upgrade limits how many primaries a new build of the program syncs at a time. Default: no limit.
+	Upgrade operator.UpgradeConfig
+	// StateNamespace is the namespace of the shared state, see operator.Config. Default: that of LeaderElection.
+	StateNamespace string
 	// ListenAddress is the host and port of /healthz, /readyz and /metrics. Default: off.
 	ListenAddress string
 	// ContactTimeout is how long a source may be out of contact, so that what it shows may be stale, before /readyz fails and says so.

@@ -16,7 +16,7 @@ type Reconciled struct {
 	// Outcome is Succeeded for a finished deletion, and Waiting or Canceled for an unfinished one.
 	Outcome Outcome
 	// Reason says in words why there was nothing to reconcile, when Outcome is Ignored, or why a
-	// Policy has held something, when Outcome is Waiting.
+	// Policy has held something, when Outcome is Waiting or Canceled.
 	Reason string
 	// RequeueAfter is the time after which a resource requests a requeue; 0 is never.
 	RequeueAfter time.Duration

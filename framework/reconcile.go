@@ -164,13 +164,16 @@ func (f *Framework) runResourceSet(r *reconciliation, set *ResourceSet, obj any)
 	res := result{reconciliation: r, outcome: Succeeded}
 	res.requeueAfter, _ = requeuecontext.After(r)
 	held := r.unfinished.Load()
+	if held != nil && err == nil {
+		res.reason = *held
+	}
 	switch {
 	case err != nil:
 		res.outcome, res.err = Failed, err
 	case reconciliationcanceledcontext.IsCanceled(r):
 		res.outcome = Canceled
 	case held != nil:
-		res.outcome, res.reason = Waiting, *held
+		res.outcome = Waiting
 	}
 	return ctx, res
 }

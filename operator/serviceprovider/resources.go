@@ -131,6 +131,10 @@ func saysWhy(obj API) bool {
 // unfinished says why a reconciliation without an error has not done everything.
 func unfinished(done framework.Reconciled) (reason, message string) {
 	switch done.Outcome {
+	case framework.Canceled:
+		if done.Reason != "" {
+			return ReasonHeld, done.Reason
+		}
 	case framework.Ignored:
 		return ReasonNoResourceSet, done.Reason
 	case framework.Planned:

@@ -48,10 +48,9 @@ func (p *program) guardFlags(flags *pflag.FlagSet) {
 
 // stateFlags adds the flags that say where the state is that the replicas of the operator share.
 func (p *program) stateFlags(flags *pflag.FlagSet) {
-	e := &p.options.election
-	*e = p.config.LeaderElection
-	flags.StringVar(&e.Namespace, "leader-election-namespace", e.Namespace, "namespace of the operator's Lease and state (default that of the Pod or of the kubeconfig's context)")
-	flags.StringVar(&e.Name, "leader-election-name", e.Name, "name of the operator's Lease (default that of the operator)")
+	e, own := &p.options.election, p.config.LeaderElection
+	flags.StringVar(&e.Namespace, "leader-election-namespace", own.Namespace, "namespace of the operator's Lease and state (default that of the Pod or of the kubeconfig's context)")
+	flags.StringVar(&e.Name, "leader-election-name", own.Name, "name of the operator's Lease (default that of the operator)")
 }
 
 // readGuards reads a file of guards; none for an empty name.

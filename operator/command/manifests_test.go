@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
@@ -48,6 +49,24 @@ func manifestsOf(t *testing.T, args ...string) []client.Object {
 		t.Fatal(err)
 	}
 	return objects
+}
+
+func TestCommandsAboutTheStateLeaveTheTimesOfTheLeaseAlone(t *testing.T) {
+	for _, config := range []command.Config{gardener(), nursery()} {
+		objects, err := commandtest.Manifests(t.Context(), config, "--sharding", "--into", "plots", "--namespace", "plots")
+		if err != nil {
+			t.Fatal(err)
+		}
+		grace := time.Duration(*the[*appsv1.Deployment](t, objects).Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second
+		without, err := commandtest.Manifests(t.Context(), config, "--into", "plots", "--namespace", "plots")
+		if err != nil {
+			t.Fatal(err)
+		}
+		elected := time.Duration(*the[*appsv1.Deployment](t, without).Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second
+		if grace-elected != operator.DefaultLeaseDuration {
+			t.Errorf("%s: Pods may take %s to end with sharding, and %s without", config.Name, grace, elected)
+		}
+	}
 }
 
 func TestManifestsHaveTheFileOfGuardsAndTheRightsThatItTakes(t *testing.T) {

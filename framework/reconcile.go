@@ -226,6 +226,9 @@ func (f *Framework) newReconciliation(ctx context.Context, s subject) *reconcili
 	return r
 }
 
+// LeavesAlone implements access.Engine.
+func (f engine) LeavesAlone(obj any) bool { return paused(obj) || f.onlyPlanned(obj) }
+
 // paused reports whether an annotation pauses the object.
 func paused(obj any) bool {
 	m, ok := metaOf(obj)

@@ -186,11 +186,10 @@ func (u shownUpgrade) Upgrade() *inspector.Upgrade {
 	if !known || state.Phase == upgrade.Finished || state.Phase == "" {
 		return nil
 	}
+	total := state.Total()
 	shown := &inspector.Upgrade{
 		From: state.From.String(), To: state.To.String(), Phase: string(state.Phase), Since: state.Since, Reason: state.Reason, Done: state.Done,
-	}
-	for _, r := range state.Reports {
-		shown.Objects, shown.Unseen, shown.Held = shown.Objects+r.Objects, shown.Unseen+r.Unseen, shown.Held+r.Held
+		Objects: total.Objects, Unseen: total.Unseen, Held: total.Held,
 	}
 	for _, p := range state.Places {
 		o := inspector.UpgradeObject{
@@ -229,7 +228,6 @@ func (o *Operator) upgradeHalted(c client.Client, s upgrade.State) {
 		o.log("no event on the Deployment says that the upgrade is halted", "error", err.Error())
 		return
 	}
-	deployment.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
 	access.EngineOf(o.config.Frameworks[0]).Warn(deployment, ReasonUpgradeHalted, fmt.Sprintf(
 		"The upgrade from %s to %s is halted: %s. Go back to the former build, or fix the cause and run '%s upgrade resume'.",
 		s.From, s.To, s.Reason, o.config.Name))
@@ -252,10 +250,7 @@ func (o *Operator) registerUpgrade() error {
 		}),
 		gauge("halted", "Whether the upgrade is halted after failures: 1 or 0.", func(s upgrade.State) float64 { return oneIf(s.Phase == upgrade.Halted) }),
 		gauge("places_used", "Objects that the upgrade has admitted and that are not ready yet.", func(s upgrade.State) float64 { return float64(len(s.Places)) }),
-		gauge("held_objects", "Objects that wait for a place, by the last reports of the replicas.", func(s upgrade.State) float64 {
-			held, _ := s.Held()
-			return float64(held)
-		}),
+		gauge("held_objects", "Objects that wait for a place, by the last reports of the replicas.", func(s upgrade.State) float64 { return float64(s.Total().Held) }),
 		gauge("failures", "Failures of the upgrade since it has started or was resumed.", func(s upgrade.State) float64 { return float64(s.Failures) }),
 		gauge("done_objects", "Objects that the upgrade has admitted and that became ready.", func(s upgrade.State) float64 { return float64(s.Done) }),
 	} {

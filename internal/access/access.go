@@ -49,6 +49,10 @@ type Engine interface {
 	// framework, unless the framework has no recorder for it.
 	Warn(obj any, reason, message string)
 
+	// LeavesAlone reports whether the framework changes nothing for an object, because an
+	// annotation pauses the object, or because it is only planned.
+	LeavesAlone(obj any) bool
+
 	// CheckPlan checks whether the next reconciliation would do exactly what a plan of this
 	// framework describes. If not, the error has framework.ErrPlanChanged or
 	// framework.ErrPlanIncomplete in its chain, and describes the difference. Nothing is changed.

@@ -56,10 +56,7 @@ func (p *program) upgradeCommand() *cobra.Command {
 		p.upgradeTo(upgrade.Finished, "finish", "Let the new build change all objects at once"),
 	)
 	for _, c := range cmd.Commands() {
-		c.Flags().StringVar(&p.options.election.Namespace, "leader-election-namespace", p.config.LeaderElection.Namespace,
-			"namespace of the Lease and of the state (default that of the kubeconfig's context)")
-		c.Flags().StringVar(&p.options.election.Name, "leader-election-name", p.config.LeaderElection.Name,
-			"name of the Lease (default that of the operator)")
+		p.stateFlags(c.Flags())
 	}
 	return cmd
 }

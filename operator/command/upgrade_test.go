@@ -310,8 +310,8 @@ func (h *harbour) phase(since time.Time, phase upgrade.Phase) upgrade.State {
 	var s upgrade.State
 	operatortest.Eventually(h.t, "the upgrade is "+string(phase), func() error {
 		if s = h.state(); s.Phase != phase || s.Since.Equal(since) {
-			held, unseen := s.Held()
-			return fmt.Errorf("it is %s, done %d, places %d, held %d, not seen %d", s.Phase, s.Done, len(s.Places), held, unseen)
+			total := s.Total()
+			return fmt.Errorf("it is %s, done %d, places %d, held %d, not seen %d", s.Phase, s.Done, len(s.Places), total.Held, total.Unseen)
 		}
 		return nil
 	})

@@ -64,8 +64,6 @@ type Controller struct {
 	// state is the last known state. It is nil before the first round, and fault says why.
 	state *State
 	fault error
-	// working is when the first round succeeded.
-	working time.Time
 	// seen are the objects that were reconciled by this process, with the result of the last time.
 	// lastSeen is when the last one was added. waiting are the objects that wait for a place, and
 	// admitted those that have one, or need none.
@@ -197,23 +195,18 @@ func (c *Controller) Held(limit int) (held []Held) {
 
 // The pauses between two rounds, and how long one may take.
 const (
-	roundPeriod    = time.Second
-	haltedPeriod   = 5 * time.Second
-	finishedPeriod = 5 * time.Second
-	minRound       = 50 * time.Millisecond
-	roundTimeout   = 30 * time.Second
+	roundPeriod  = time.Second
+	idlePeriod   = 5 * time.Second
+	minRound     = 50 * time.Millisecond
+	roundTimeout = 30 * time.Second
 )
 
-// Run writes and follows the state until ctx ends. Start must have been called.
+// Run writes and follows the state until ctx ends.
 func (c *Controller) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause := roundPeriod
-		switch state, known := c.State(); {
-		case !known:
-		case state.Phase == Finished && state.To.ID == c.config.Build.ID:
-			pause = finishedPeriod
-		case state.Phase != Running:
-			pause = haltedPeriod
+		if state, known := c.State(); known && state.Phase != Running {
+			pause = idlePeriod
 		}
 		select {
 		case <-ctx.Done():
@@ -308,7 +301,7 @@ func (c *Controller) canaries(of id) int {
 	if !c.config.Rules.Canaries {
 		return 0
 	}
-	if obj, exists, err := c.framework(of.framework).Sources()[0].Get(of.key); err == nil && exists && c.isCanary(obj) {
+	if obj, exists := c.object(of); exists && c.isCanary(obj) {
 		return 1
 	}
 	return 0
@@ -334,7 +327,7 @@ func (c *Controller) places(r *Round) {
 		obj, exists, err := f.Sources()[0].Get(p.key())
 		switch {
 		case err != nil, !f.Sources()[0].Status().Synced:
-		case !exists, uidOf(obj) != p.UID, isLeftAlone(obj):
+		case !exists, uidOf(obj) != p.UID, beingDeleted(obj), annotated(obj, hold), access.EngineOf(f).LeavesAlone(obj):
 			r.Gone = append(r.Gone, p.Object)
 		default:
 			c.place(r, p, obj)
@@ -342,25 +335,14 @@ func (c *Controller) places(r *Round) {
 	}
 }
 
-// isLeftAlone reports whether the operator does not change an object, or deletes what belongs to it.
-func isLeftAlone(obj any) bool {
-	m, ok := obj.(informer.Meta)
-	if !ok {
-		return false
-	}
-	a := m.GetAnnotations()
-	return m.GetDeletionTimestamp() != nil || a[Annotation] == hold || a[framework.PausedAnnotation] == "true" ||
-		a[framework.ClusterPausedAnnotation] == "true" || a[framework.PlanAnnotation] == "true"
-}
-
 // place finds out whether an object with a place is ready, or has failed.
 func (c *Controller) place(r *Round, p Place, obj any) {
-	of := c.admitted[id{p.Framework, p.key()}]
+	of := c.admitted[p.id()]
 	if of == nil || of.uid != p.UID {
 		of = &progress{uid: p.UID}
-		c.admitted[id{p.Framework, p.key()}] = of
+		c.admitted[p.id()] = of
 	}
-	last := c.seen[id{p.Framework, p.key()}]
+	last := c.seen[p.id()]
 	if (!last.succeeded || !c.config.Ready(obj)) && !c.fights(p) {
 		of.ready = time.Time{}
 	} else if of.ready.IsZero() {
@@ -437,8 +419,8 @@ func (c *Controller) candidates(r *Round) {
 
 // isUnready reports whether an object that is about to get a place is not ready.
 func (c *Controller) isUnready(o Object) bool {
-	obj, exists, err := c.framework(o.Framework).Sources()[0].Get(o.key())
-	return err == nil && exists && !c.config.Ready(obj)
+	obj, exists := c.object(o.id())
+	return exists && !c.config.Ready(obj)
 }
 
 // sorted sorts objects that wait: canaries first.
@@ -461,9 +443,6 @@ func (c *Controller) follow(before, now State, at time.Time) {
 	c.mu.Lock()
 	known := c.state
 	c.state = &now
-	if known == nil {
-		c.working = at
-	}
 	ours := now.To.ID == c.config.Build.ID
 	var wake []id
 	another := known == nil || known.To.ID != now.To.ID || !known.Since.Equal(now.Since)
@@ -544,7 +523,7 @@ func (c *Controller) reportFailures(before, now State) {
 		if p.Failed == "" || i >= 0 && before.Places[i].Failed != "" || f == nil || c.config.Failed == nil || !c.config.Owns(p.key()) {
 			continue
 		}
-		if obj, exists, err := f.Sources()[0].Get(p.key()); err == nil && exists {
+		if obj, exists := c.object(p.id()); exists {
 			c.config.Failed(obj, p.Failed)
 		}
 	}
@@ -623,8 +602,7 @@ func (c *Controller) failed(of id, e access.End) {
 	if p := c.admitted[of]; p != nil {
 		return
 	}
-	obj, exists, err := c.framework(of.framework).Sources()[0].Get(of.key)
-	if m, ok := obj.(informer.Meta); err == nil && exists && ok && m.GetDeletionTimestamp() == nil {
+	if obj, exists := c.object(of); exists && !beingDeleted(obj) {
 		c.wait(of, obj, "fail: "+textOf(e.Err))
 	}
 }
@@ -645,11 +623,22 @@ func (c *Controller) framework(name string) *framework.Framework {
 	return nil
 }
 
+// object returns an object as its source holds it, if it does.
+func (c *Controller) object(of id) (obj any, exists bool) {
+	obj, exists, err := c.framework(of.framework).Sources()[0].Get(of.key)
+	return obj, err == nil && exists
+}
+
 // hashOf spreads the objects over the order.
 func hashOf(o Object) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(o.String()))
 	return h.Sum64()
+}
+
+func beingDeleted(obj any) bool {
+	m, ok := obj.(informer.Meta)
+	return ok && m.GetDeletionTimestamp() != nil
 }
 
 func uidOf(obj any) types.UID {

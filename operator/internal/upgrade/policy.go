@@ -42,10 +42,7 @@ func (p policy) Admit(ctx context.Context, would framework.Proposal) framework.V
 	if limited == nil {
 		return framework.Go()
 	}
-	reason, retry := p.holds(would, limited)
-	reconciliationcanceledcontext.SetCanceled(ctx)
-	requeuecontext.SetAfter(ctx, retry)
-	return framework.Hold(reason)
+	return p.holds(ctx, would, strings.Join(limited, "; "))
 }
 
 // AdmitFailure is asked before the status of an object reports a failure. An object without a place
@@ -54,10 +51,7 @@ func (p policy) AdmitFailure(ctx context.Context, would framework.Proposal, fail
 	if would.Event == plan.DeleteEvent || framework.IsConflict(failure) || p.admits(would) || !p.config.Ready(informer.Copy(would.Object)) {
 		return framework.Go()
 	}
-	reason, retry := p.holds(would, []string{"fail: " + textOf(failure)})
-	reconciliationcanceledcontext.SetCanceled(ctx)
-	requeuecontext.SetAfter(ctx, retry)
-	return framework.Hold(reason)
+	return p.holds(ctx, would, "fail: "+textOf(failure))
 }
 
 // limitedBy returns what the resource would change, in words. It is nil if that is nothing, or only
@@ -140,14 +134,16 @@ const (
 	retryShare = 100 * time.Millisecond
 )
 
-// holds notes that an object waits, and returns why and when it is reconciled again at the latest.
-func (p policy) holds(would framework.Proposal, changes []string) (reason string, retry time.Duration) {
+// holds notes that an object waits for what would be done, and ends its reconciliation.
+func (p policy) holds(ctx context.Context, would framework.Proposal, what string) framework.Verdict {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.wait(id{p.framework, would.Key}, would.Object, strings.Join(changes, "; "))
+	p.wait(id{p.framework, would.Key}, would.Object, what)
 	p.waiting[id{p.framework, would.Key}].held = true
-	retry = jitter.Of(min(max(minRetry, time.Duration(len(p.waiting))*retryShare), maxRetry))
-	return fmt.Sprintf("%s: would %s", p.why(would.Object), strings.Join(changes, "; ")), retry
+	retry := jitter.Of(min(max(minRetry, time.Duration(len(p.waiting))*retryShare), maxRetry))
+	reconciliationcanceledcontext.SetCanceled(ctx)
+	requeuecontext.SetAfter(ctx, retry)
+	return framework.Hold(fmt.Sprintf("%s: would %s", p.why(would.Object), what))
 }
 
 // why says why an object is held.

@@ -63,6 +63,8 @@ func (o Object) String() string {
 
 func (o Object) key() informer.Key { return informer.Key{Namespace: o.Namespace, Name: o.Name} }
 
+func (o Object) id() id { return id{o.Framework, o.key()} }
+
 // Place is an object that the upgrade has admitted, and that is not ready yet.
 type Place struct {
 	Object
@@ -346,11 +348,10 @@ func (s *State) failures() string {
 	return strings.Join(failed, "; ")
 }
 
-// Held returns the number of objects that wait for a place, and Unseen of those that are not
-// reconciled yet, by the last reports.
-func (s *State) Held() (held, unseen int) {
+// Total returns the sums of the last reports.
+func (s *State) Total() (total Report) {
 	for _, r := range s.Reports {
-		held, unseen = held+r.Held, unseen+r.Unseen
+		total.Objects, total.Unseen, total.Held = total.Objects+r.Objects, total.Unseen+r.Unseen, total.Held+r.Held
 	}
-	return held, unseen
+	return total
 }

@@ -85,7 +85,7 @@ func (d *Deployment) makePlan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	spec, err := resolver.resolveNew(named, d.State, nil)
+	spec, err := resolver.resolveNew(named, d.State)
 	if err != nil {
 		return err
 	}

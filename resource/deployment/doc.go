@@ -10,8 +10,6 @@
 //	d.Progress = func(e deployment.ProgressEvent) { fmt.Println(e.MachineID, e.Status, e.Operation) }
 //	_, err = d.Run(ctx) // refused if what it depends on has changed since the plan was made
 //
-// Several services are deployed as one by a [Group]: their places are worked out together, and when there are none nothing is done.
-//
 // The values are in package api, the choice of machines in package scheduler. A [Strategy] makes plans: [RollingStrategy] replaces
 // containers a few at a time, [BlueGreenStrategy] runs all new ones beside the old ones first, [CanaryStrategy] goes by percentages.
 //

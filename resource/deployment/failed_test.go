@@ -190,15 +190,7 @@ func TestASecondUnnamedServiceOfAnImageIsAnotherOne(t *testing.T) {
 			}
 			names[plan.ServiceName] = true
 		}
-		group := deployment.NewGroup(s, []api.ServiceSpec{unnamed(), unnamed()}, nil)
-		plan, err := group.Run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range plan.Plans {
-			names[p.ServiceName] = true
-		}
-		if n := len(s.machine("m1").containers); n != 4 || len(names) != 4 {
+		if n := len(s.machine("m1").containers); n != 2 || len(names) != 2 {
 			t.Errorf("there are %d containers of %v", n, names)
 		}
 		s.machine("m1").unreachable, s.machine("m1").forgotten = true, true

@@ -15,7 +15,7 @@ func (p *Plan) Run(ctx context.Context, cli Client) error {
 	if p.Empty() {
 		return nil
 	}
-	release, err := hold(ctx, cli, p)
+	release, err := p.hold(ctx, cli)
 	if err != nil {
 		return err
 	}
@@ -23,46 +23,31 @@ func (p *Plan) Run(ctx context.Context, cli Client) error {
 	return p.Execute(withNames(ctx, p.names), cli)
 }
 
-// hold reserves what plans take that are carried out one after the other, and checks that what they depend on is still so.
-func hold(ctx context.Context, cli Client, plans ...*Plan) (release func(), err error) {
+// hold reserves what the plan takes, and checks that what it depends on is still so.
+func (p *Plan) hold(ctx context.Context, cli Client) (release func(), err error) {
 	owner := api.OwnershipOf(ctx)
-	all := scheduler.Taking{}
-	for _, p := range plans {
-		for machineID, taken := range p.taking(owner) {
-			all.Add(machineID, taken.Containers, taken.Volumes...)
-		}
-	}
-	own, conflict := scheduler.ReservationsOf(cli).Hold(all, owner)
+	own, conflict := scheduler.ReservationsOf(cli).Hold(p.taking(owner), owner)
 	if conflict != "" {
 		return nil, stale(conflict)
 	}
-	if err := check(ctx, cli, own, plans); err != nil {
+	if err := p.check(ctx, cli, own); err != nil {
 		own.Release()
 		return nil, err
 	}
 	return own.Release, nil
 }
 
-// check looks whether what plans depend on is still so, each after those before it.
-func check(ctx context.Context, cli Client, own *scheduler.Reservation, plans []*Plan) error {
-	var seen *scheduler.ClusterState
-	for _, p := range plans {
-		if p.Basis != nil {
-			seen = p.Basis.Seen()
-		}
+// check tells whether what the plan depends on is still so.
+func (p *Plan) check(ctx context.Context, cli Client, own *scheduler.Reservation) error {
+	if p.Basis == nil {
+		return nil
 	}
-	state, err := scheduler.InspectFor(ctx, cli, own, seen)
+	state, err := scheduler.InspectFor(ctx, cli, own, p.Basis.Seen())
 	if err != nil {
 		return err
 	}
-	for _, p := range plans {
-		if p.Basis == nil {
-			continue
-		}
-		if changes := p.Basis.Changes(state); len(changes) > 0 {
-			return stale(changes...)
-		}
-		state = state.With(p.taking(state.Owner))
+	if changes := p.Basis.Changes(state); len(changes) > 0 {
+		return stale(changes...)
 	}
 	return nil
 }

@@ -39,23 +39,6 @@ func TestPortsInModeIngressNeedAMachineForThem(t *testing.T) {
 	}
 }
 
-func TestServicesOfOneGroupAreNotServedInOnePlace(t *testing.T) {
-	s := newSimulation(2)
-	s.machines[0].Ingress, s.machines[1].Ingress = true, true
-	specs := []api.ServiceSpec{
-		web("app:v1", 1, servedAt("www.example.com", "")), named("api", 1, servedAt("www.example.com", "/api")),
-		named("other", 1, servedAt("www.example.com", "/api")),
-	}
-	_, err := deployment.NewGroup(s, specs, nil).Plan(t.Context())
-	var taken *scheduler.LocationError
-	if !errors.As(err, &taken) || taken.Service != "other" || taken.Location != "www.example.com/api" || !strings.Contains(taken.Other, "api") {
-		t.Errorf("got %v", err)
-	}
-	if _, err := deployment.NewGroup(s, specs[:2], nil).Plan(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestOfTwoPlansForOnePlaceTheSecondIsStale(t *testing.T) {
 	s := newSimulation(2)
 	s.machines[0].Ingress, s.machines[1].Ingress = true, true

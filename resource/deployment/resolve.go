@@ -57,9 +57,8 @@ func (r *ServiceSpecResolver) Resolve(spec api.ServiceSpec) (api.ServiceSpec, er
 	return spec, nil
 }
 
-// resolveNew is Resolve for a service that is new if it has no name: it gets one that neither a service of the state nor another one of
-// those given has.
-func (r *ServiceSpecResolver) resolveNew(spec api.ServiceSpec, state *scheduler.ClusterState, others map[string]bool) (api.ServiceSpec, error) {
+// resolveNew is Resolve for a service that is new if it has no name: it gets one that no service of the state has.
+func (r *ServiceSpecResolver) resolveNew(spec api.ServiceSpec, state *scheduler.ClusterState) (api.ServiceSpec, error) {
 	// What is wrong with the image the resolver says with all the other faults.
 	if _, err := api.ParseImageName(spec.Container.Image); spec.Name != "" || err != nil {
 		return r.Resolve(spec)
@@ -68,9 +67,6 @@ func (r *ServiceSpecResolver) resolveNew(spec api.ServiceSpec, state *scheduler.
 		name, err := generatedName(spec.Container.Image, i)
 		if err != nil {
 			return spec, err
-		}
-		if others[name] {
-			continue
 		}
 		taken, blind := state.HasService(name)
 		if len(blind) > 0 {

@@ -52,28 +52,15 @@ func TestAPlanSaysWhereAVolumeIsNewAndEmptyAlthoughThereIsOne(t *testing.T) {
 }
 
 func TestAVolumeThatAGlobalServiceSharesWithAnotherOneIsMadeOnce(t *testing.T) {
-	for name, run := range map[string]func(t *testing.T, s *simulation, specs ...api.ServiceSpec){
-		"one after the other": func(t *testing.T, s *simulation, specs ...api.ServiceSpec) {
-			mustDeploy(t, s, specs[1])
-			mustDeploy(t, s, specs[0])
-		},
-		"together": func(t *testing.T, s *simulation, specs ...api.ServiceSpec) {
-			if _, err := deployment.NewGroup(s, specs, nil).Run(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				s := newSimulation(3)
-				run(t, s, agent(), web("app:v1", 1, data))
-				if len(s.copies()) != 1 || len(s.of("agent")) != 1 || s.of("agent")[0][:2] != s.copies()[0] {
-					t.Errorf("the volume is on %v, agent is %v", s.copies(), s.of("agent"))
-				}
-				mustDeploy(t, s, agent())
-			})
-		})
-	}
+	bubble(t, func(t *testing.T) {
+		s := newSimulation(3)
+		mustDeploy(t, s, web("app:v1", 1, data))
+		mustDeploy(t, s, agent())
+		if len(s.copies()) != 1 || len(s.of("agent")) != 1 || s.of("agent")[0][:2] != s.copies()[0] {
+			t.Errorf("the volume is on %v, agent is %v", s.copies(), s.of("agent"))
+		}
+		mustDeploy(t, s, agent())
+	})
 }
 
 func TestAServiceKeepsToItsVolumeWhateverElseHasItsName(t *testing.T) {

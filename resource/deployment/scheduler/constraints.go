@@ -102,15 +102,6 @@ func (s *Scheduler) wait(c *candidate, service string) {
 	s.coming = append(s.coming, Pair{service, c.machine.ID})
 }
 
-// checkKept takes out the machines that others need.
-func (s *Scheduler) checkKept() {
-	for _, pair := range s.state.kept {
-		if c := s.byID[pair.MachineID]; c != nil && pair.Service == s.spec.Name {
-			refuse(c, "another service that is deployed with it needs it")
-		}
-	}
-}
-
 // whose adds to a name whose it is, if that is known.
 func whose(owner api.Owner) string {
 	if owner == (api.Owner{}) {

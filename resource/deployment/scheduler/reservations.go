@@ -217,22 +217,5 @@ func (m *Machine) come(taken api.Inventory) {
 	}
 }
 
-// With returns the state as it is when a plan has taken what it takes.
-func (s *ClusterState) With(taking Taking) *ClusterState {
-	next := &ClusterState{Owner: s.Owner, Single: s.Single, kept: s.kept}
-	for _, m := range s.Machines {
-		with := *m
-		with.Coming = api.Inventory{Containers: slices.Clone(m.Coming.Containers), Volumes: slices.Clone(m.Coming.Volumes)}
-		with.come(taking[m.ID])
-		next.Machines = append(next.Machines, &with)
-	}
-	return next
-}
-
 // Pair is a service and a machine.
 type Pair struct{ Service, MachineID string }
-
-// KeepingAway returns the state with new containers of services kept away from machines, for the sake of others.
-func (s *ClusterState) KeepingAway(pairs []Pair) *ClusterState {
-	return &ClusterState{Machines: s.Machines, Owner: s.Owner, Single: s.Single, kept: slices.Clone(pairs)}
-}

@@ -67,7 +67,6 @@ func New(state *ClusterState, spec api.ServiceSpec) (*Scheduler, error) {
 	}
 	s.checkVolumes()
 	s.checkPorts()
-	s.checkKept()
 	return s, s.checkImages()
 }
 
@@ -297,8 +296,7 @@ type UnschedulableError struct {
 	Container int
 	// Report says why, for each machine.
 	Report Report
-	// Coming are services that are in the way on machines where they have taken nothing yet: plans for them are carried out now, or are
-	// made together with this one.
+	// Coming are services that are in the way on machines where they have taken nothing yet: plans for them are carried out now.
 	Coming []Pair
 }
 

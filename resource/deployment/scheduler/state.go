@@ -31,8 +31,6 @@ type ClusterState struct {
 	Single map[string]string
 
 	names nameIndex
-	// kept are services that get no new containers on machines, for the sake of others that are planned with them.
-	kept []Pair
 }
 
 // Machine is a machine and what is on it.

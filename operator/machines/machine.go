@@ -44,7 +44,7 @@ func newMachines(d *operator.Dependencies, s *sources) (*framework.Framework, er
 	if err != nil {
 		return nil, err
 	}
-	r, err := router(d, f.memo, f.look, f.reports.Reports(), status, &naming{f}, &leaving{f})
+	r, err := statuses.Router(d, nil, f.memo, f.look, f.reports.Reports(), status, &naming{f}, &leaving{f})
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,6 @@
 package machines
 
 import (
-	"context"
-
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -94,21 +92,4 @@ func newSources(d *operator.Dependencies, config Config) (*sources, error) {
 		return statuses.SpecDiffers(before, after) || concerns(before.(*v1alpha1.Machine), after.(*v1alpha1.Machine))
 	})
 	return s, nil
-}
-
-// router returns a router with one resource set for all objects, whose resources share what compute returns.
-func router[O client.Object, T any](
-	d *operator.Dependencies, memo statuses.Memo[T], compute func(context.Context, O) (T, error), resources ...framework.Resource,
-) (*framework.ResourceRouter, error) {
-	set, err := framework.NewResourceSet(framework.ResourceSetConfig{
-		Handles: framework.HandlesType[O], Logger: d.Logger, Resources: resources,
-		InitCtx: func(ctx context.Context, obj any) (context.Context, error) {
-			o := obj.(O).DeepCopyObject().(O)
-			return memo.With(ctx, func(ctx context.Context) (T, error) { return compute(ctx, o) }), nil
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return framework.NewResourceRouter(framework.ResourceRouterConfig{Logger: d.Logger, ResourceSets: []*framework.ResourceSet{set}})
 }

@@ -80,7 +80,7 @@ func newServices(d *operator.Dependencies, s *sources, config Config) (*framewor
 	if err != nil {
 		return nil, err
 	}
-	r, err := router(d, f.memo, f.compute, s.claims.Resource(), status, framework.WrapSteps(containers, f.supersede))
+	r, err := statuses.Router(d, nil, f.memo, f.compute, s.claims.Resource(), status, framework.WrapSteps(containers, f.supersede))
 	if err != nil {
 		return nil, err
 	}

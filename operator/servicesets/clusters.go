@@ -141,10 +141,7 @@ func newClusters(d *operator.Dependencies, config Config, s *sources, specs *spe
 	if err != nil {
 		return nil, err
 	}
-	router, err := newRouter(d, func(ctx context.Context, obj any) (context.Context, error) {
-		cd := obj.(*v1alpha1.ClusterDeployment).DeepCopy()
-		return c.memo.With(ctx, func(ctx context.Context) (*clusterState, error) { return c.compute(ctx, cd) }), nil
-	}, c.claims.Resource(), status, sets, check)
+	router, err := statuses.Router(d, nil, c.memo, c.compute, c.claims.Resource(), status, sets, check)
 	if err != nil {
 		return nil, err
 	}
@@ -173,20 +170,5 @@ func newStatusResource[O client.Object](
 ) (framework.Resource, error) {
 	return statuses.New(d, set, func(ctx context.Context, before, after O) {
 		tell(framework.Recorder(ctx, d.Recorder), after, *conditions(before), *conditions(after))
-	})
-}
-
-// newRouter makes a router with one resource set.
-func newRouter(
-	d *operator.Dependencies, init func(ctx context.Context, obj any) (context.Context, error), resources ...framework.Resource,
-) (*framework.ResourceRouter, error) {
-	set, err := framework.NewResourceSet(framework.ResourceSetConfig{
-		Handles: framework.HandlesType[any], InitCtx: init, Logger: d.Logger, Resources: resources,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return framework.NewResourceRouter(framework.ResourceRouterConfig{
-		Logger: d.Logger, ResourceSets: []*framework.ResourceSet{set},
 	})
 }

@@ -234,10 +234,7 @@ func newServices(d *operator.Dependencies, config Config, src *sources, specs *s
 	if err != nil {
 		return nil, err
 	}
-	router, err := newRouter(d, func(ctx context.Context, obj any) (context.Context, error) {
-		mcs := obj.(*v1alpha1.MultiClusterService).DeepCopy()
-		return s.memo.With(ctx, func(ctx context.Context) (*serviceState, error) { return s.compute(ctx, mcs) }), nil
-	}, s.claims.Resource(), status, sets, check)
+	router, err := statuses.Router(d, nil, s.memo, s.compute, s.claims.Resource(), status, sets, check)
 	if err != nil {
 		return nil, err
 	}

@@ -149,7 +149,7 @@ func newManaged(d *operator.Dependencies, s *sources, all *metrics, manager Mana
 	if err != nil {
 		return nil, err
 	}
-	router, err := m.router(m.claims[m.Provider].Resource(), status, services, check)
+	router, err := statuses.Router(d, m.handles, m.memo, m.compute, m.claims[m.Provider].Resource(), status, services, check)
 	if err != nil {
 		return nil, err
 	}
@@ -177,18 +177,4 @@ func newManaged(d *operator.Dependencies, s *sources, all *metrics, manager Mana
 	m.claims[m.Provider].Owner = f
 	m.finalizers = append(f.Identity().FormerFinalizers(), f.Finalizer())
 	return f, nil
-}
-
-func (m *managed) router(resources ...framework.Resource) (*framework.ResourceRouter, error) {
-	set, err := framework.NewResourceSet(framework.ResourceSetConfig{
-		Handles: m.handles, Logger: m.d.Logger, Resources: resources,
-		InitCtx: func(ctx context.Context, obj any) (context.Context, error) {
-			set := obj.(*v1alpha1.ServiceSet).DeepCopy()
-			return m.memo.With(ctx, func(ctx context.Context) (*setState, error) { return m.compute(ctx, set) }), nil
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return framework.NewResourceRouter(framework.ResourceRouterConfig{Logger: m.d.Logger, ResourceSets: []*framework.ResourceSet{set}})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -63,7 +64,7 @@ func newStreet(t *testing.T) *street {
 			t.Errorf("the operator has ended: %v", err)
 		}
 	})
-	images := append(example.ShopImages(), dockertest.Names("names:1"), dockertest.Caddy("caddy:1"))
+	images := slices.Concat(example.ShopImages(), example.Images(), []dockertest.Image{dockertest.Names("names:1"), dockertest.Caddy("caddy:1")})
 	for i, e := range s.engines {
 		s.must(e.Load(t.Context(), images...))
 		machine := example.NewMachine(s.namespace, e)
@@ -165,6 +166,21 @@ func TestAComposeFileRunsOnThreeMachines(t *testing.T) {
 		s.patch(name, `{"spec":{"container":{"image":"`+name+`:2"}}}`)
 		s.wantDeployed(name)
 	}
+	// Nor does a version that does not work: it is rolled back.
+	s.patch("web", `{"spec":{"container":{"image":"shop:bad","command":null},"update":{"failureAction":"rollback"}}}`)
+	operatortest.Eventually(t, "the version that does not work is rolled back", func() error {
+		web := s.services["web"]
+		if err := s.user.Get(t.Context(), client.ObjectKeyFromObject(web), web); err != nil {
+			return err
+		}
+		blocked := meta.FindStatusCondition(web.Status.Conditions, machines.ConditionBlocked)
+		if blocked == nil || blocked.Reason != machines.ReasonRolledBack || blocked.ObservedGeneration != web.Generation {
+			return fmt.Errorf("generation %d has the status %+v", web.Generation, web.Status)
+		}
+		return nil
+	})
+	s.patch("web", `{"spec":{"container":{"image":"web:2","command":["web"]}}}`)
+	s.wantDeployed("web")
 	cancel()
 	asking.Wait()
 	t.Logf("%d requests in the updates", asked)

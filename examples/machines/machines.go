@@ -1,8 +1,7 @@
-// Package machines shows deployments onto machines: three Docker engines on one host, a service with six containers of an image that is
-// built here, and a balancer in front of them. The service waits for a job, the migration of its database. An update goes on while requests
-// are answered, a bad version is rolled back, and a machine is lost and comes back. compose.yaml is a shop that spreads over three machines:
-// a page, an API and a PostgreSQL, which reach each other by their names, and customers through an ingress;
-// TestAComposeFileRunsOnThreeMachines runs it.
+// Package machines shows deployments onto machines: three Docker engines on one host, and a service with six containers of an image that is
+// built here, which waits for a job, the migration of its database. compose.yaml is a shop that spreads over three machines: a page, an API
+// and a PostgreSQL, which reach each other by their names, and customers through an ingress; TestAComposeFileRunsOnThreeMachines runs it, and
+// updates it while its customers ask.
 //
 //	$ sudo -E make run EXAMPLE=machines                    # with engines and a control plane of its own
 //	$ go run ./examples/machines/cmd/operator run          # on the cluster of your kubeconfig

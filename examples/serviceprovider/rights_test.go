@@ -1,11 +1,10 @@
-package story
+package postgres_test
 
 import (
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
-	"slices"
 	"sync"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	postgres "github.com/operatorkit/operatorkit/examples/serviceprovider"
+	"github.com/operatorkit/operatorkit/examples/serviceprovider/story"
 	"github.com/operatorkit/operatorkit/examples/serviceprovider/v1alpha1"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
@@ -28,23 +28,13 @@ func (r right) String() string { return r.verb + " " + r.resource }
 
 // inReserve are rights that nothing of the story takes, and why the provider has them.
 var inReserve = map[right]string{
-	{platform, "patch", "clusters.operatorkit.io", "clusterrequests"}: "to take over what was asked for under a former name",
-	{platform, "patch", "clusters.operatorkit.io", "accessrequests"}:  "the same, to ask for something else, and to let go of a cluster that is gone",
-	{onboarding, "create", "", "events"}:                              "to tell of errors",
-	{onboarding, "patch", "", "events"}:                               "to tell of them again",
-	{platform, "list", databases, "postgresconfigs"}:                  "for API servers that don't begin a watch with a list",
-	{platform, "list", "", "secrets"}:                                 "the same",
-	{onboarding, "list", databases, "postgreses"}:                     "the same",
-}
-
-// reserved are these rights, in words.
-func reserved() []string {
-	var all []string
-	for r := range inReserve {
-		all = append(all, r.String())
-	}
-	slices.Sort(all)
-	return all
+	{story.Platform, "patch", "clusters.operatorkit.io", "clusterrequests"}: "to take over what was asked for under a former name",
+	{story.Platform, "patch", "clusters.operatorkit.io", "accessrequests"}:  "the same, to ask for something else, and to let go of a cluster that is gone",
+	{story.Onboarding, "create", "", "events"}:                              "to tell of errors",
+	{story.Onboarding, "patch", "", "events"}:                               "to tell of them again",
+	{story.Platform, "list", databases, "postgresconfigs"}:                  "for API servers that don't begin a watch with a list",
+	{story.Platform, "list", "", "secrets"}:                                 "the same",
+	{story.Onboarding, "list", databases, "postgreses"}:                     "the same",
 }
 
 // rights are what the provider makes use of. They are safe for concurrent use.

@@ -75,8 +75,6 @@ type Story struct {
 	Kinds []client.ObjectList
 	// Told are texts in what the operator logs about things that the story tells itself. Such log entries are not shown.
 	Told []string
-	// Flags adds the flags of the story to those of every story. Default: it has none.
-	Flags func(*flag.FlagSet)
 	// Look is a command that shows the objects of the story.
 	Look string
 	// Try are commands that are worth trying afterwards.
@@ -126,9 +124,6 @@ func Main(story Story) {
 		os.Exit(operateReplica(story, name, os.Stdin))
 	}
 	once := flag.Bool("once", false, "end when the story has been told")
-	if story.Flags != nil {
-		story.Flags(flag.CommandLine)
-	}
 	replicas := 1
 	if story.Shared != nil {
 		flag.IntVar(&replicas, "replicas", replicas, "how many replicas of the operator share the work; another story is told of more than one")

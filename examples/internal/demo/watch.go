@@ -49,7 +49,7 @@ func (d *Demo) follow(changes watch.Interface) {
 		case watch.Added:
 			d.printer.change("+", d.name(obj), "created")
 		case watch.Modified:
-			d.printer.change("~", d.name(obj), Changed(before, now))
+			d.printer.change("~", d.name(obj), changed(before, now))
 		case watch.Deleted:
 			d.printer.change("-", d.name(obj), "deleted")
 			delete(last, obj.GetUID())
@@ -70,8 +70,8 @@ func (d *Demo) name(obj client.Object) string {
 var uninteresting = []string{"metadata.managedFields", "metadata.resourceVersion", "metadata.generation",
 	"metadata.deletionGracePeriodSeconds", "metadata.annotations." + objectresource.AppliedAnnotation}
 
-// Changed says in which fields two states of a thing differ: their paths, and the values that are short.
-func Changed(before, now map[string]any) string {
+// changed says in which fields two states of a thing differ: their paths, and the values that are short.
+func changed(before, now map[string]any) string {
 	return strings.Join(changedFields(before, now, ""), ", ")
 }
 

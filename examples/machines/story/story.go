@@ -1,35 +1,59 @@
+// Package story shows deployments onto machines, on a control plane and three Docker engines of its own: a job migrates a database, and a
+// service with six containers comes up after it.
 package story
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/examples/internal/demo"
 	example "github.com/operatorkit/operatorkit/examples/machines"
 	"github.com/operatorkit/operatorkit/operator/machines"
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
-	"github.com/operatorkit/operatorkit/resource/deployment/docker"
 	"github.com/operatorkit/operatorkit/resource/deployment/docker/dockertest"
 )
 
-const (
-	// count is how many engines there are, clients how many requests are sent at once.
-	count, clients = 3, 4
-	// heartbeat is short, so that nobody waits for long until a machine is missed.
-	heartbeat = time.Second
-)
+// count is how many engines there are.
+const count = 3
 
-// retries is how machines that don't answer are tried again.
-func retries() backoff.BackOff { return backoff.NewConstantBackOff(500 * time.Millisecond) }
+// New returns the story.
+func New() demo.Story {
+	var engines []*dockertest.Engine
+	return demo.Story{
+		Name:    "machines",
+		Require: requireEngines,
+		Operator: example.Config(machines.Config{
+			// So that nobody waits for long until a machine is missed, and found again.
+			Heartbeat:      time.Second,
+			BackOffFactory: func() backoff.BackOff { return backoff.NewConstantBackOff(500 * time.Millisecond) },
+		}),
+		Prepare: func(ctx context.Context, d *demo.Demo) (err error) {
+			engines, err = startEngines(ctx, d)
+			return err
+		},
+		Tell: func(ctx context.Context, d *demo.Demo) error {
+			if err := connect(ctx, d, engines); err != nil {
+				return err
+			}
+			return deploy(ctx, d)
+		},
+		Look: "bin/controlplane kubectl -n machines get machines,machineservices",
+		Try: []string{
+			"bin/controlplane kubectl -n machines get machineservice shop -o yaml",
+			update("2") + "     # two containers at a time, each new one before an old one goes",
+			update("bad") + "   # it starts and does not work: it is rolled back",
+		},
+	}
+}
+
+func update(version string) string {
+	return `bin/controlplane kubectl -n machines patch machineservice shop --type=merge -p '{"spec":{"container":{"image":"shop:` + version + `"}}}'`
+}
 
 // requireEngines says what Docker engines lack here.
 func requireEngines() error {
@@ -39,43 +63,27 @@ func requireEngines() error {
 	return nil
 }
 
-// world is what the story is about.
-type world struct {
-	engines []*dockertest.Engine
-	load    *example.Load
-	service client.ObjectKey
-}
-
-// prepare starts the engines, and gives them the images.
-func (w *world) prepare(ctx context.Context, d *demo.Demo) (err error) {
+// startEngines starts the engines, and gives them the images.
+func startEngines(ctx context.Context, d *demo.Demo) ([]*dockertest.Engine, error) {
 	d.Step("starting %d Docker engines, and building an image for them", count)
-	if w.engines, err = dockertest.Run(ctx, count); err != nil {
-		return err
+	engines, err := dockertest.Run(ctx, count)
+	if err != nil {
+		return nil, err
 	}
 	d.Go("the engines", func(ctx context.Context) error {
 		<-ctx.Done()
-		return dockertest.Close(w.engines)
+		return dockertest.Close(engines)
 	})
-	for _, e := range w.engines {
+	for _, e := range engines {
 		if err := e.Load(ctx, example.Images()...); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	w.service = client.ObjectKey{Namespace: d.Namespace, Name: "shop"}
-	return nil
+	return engines, nil
 }
 
-// tell tells the story.
-func (w *world) tell(ctx context.Context, d *demo.Demo) error {
-	for _, chapter := range []func(context.Context, *demo.Demo) error{w.machines, w.migrate, w.deploy, w.update, w.bad, w.lose} {
-		if err := chapter(ctx, d); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (w *world) machines(ctx context.Context, d *demo.Demo) error {
+// connect makes the engines known as Machines.
+func connect(ctx context.Context, d *demo.Demo, engines []*dockertest.Engine) error {
 	served := func(ctx context.Context) (bool, error) {
 		return d.Client.List(ctx, &v1alpha1.MachineServiceList{}, client.InNamespace(d.Namespace)) == nil, nil
 	}
@@ -83,219 +91,51 @@ func (w *world) machines(ctx context.Context, d *demo.Demo) error {
 		return err
 	}
 	d.Step("making the engines known as Machines")
-	for _, e := range w.engines {
+	for _, e := range engines {
 		if err := d.Client.Create(ctx, example.NewMachine(d.Namespace, e)); err != nil {
 			return err
 		}
 	}
-	for _, e := range w.engines {
-		if err := d.Until(ctx, e.Name()+" is connected", w.machine(d, e, "True")); err != nil {
+	for _, e := range engines {
+		err := d.Until(ctx, e.Name()+" is connected", func(ctx context.Context) (bool, error) {
+			m := &v1alpha1.Machine{}
+			err := d.Client.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: e.Name()}, m)
+			return err == nil && meta.IsStatusConditionTrue(m.Status.Conditions, machines.ConditionReady), err
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *world) migrate(ctx context.Context, d *demo.Demo) error {
-	d.Step("creating a job that migrates the database, before the service that depends on it starts")
-	job := example.NewMigration(d.Namespace, "1")
-	if err := d.Plan(ctx, job); err != nil {
-		return err
-	}
-	if err := d.Client.Create(ctx, job); err != nil {
-		return err
-	}
-	return d.Until(ctx, "the migration has completed", is(d, client.ObjectKeyFromObject(job), "Ready", machines.ReasonCompleted))
-}
-
-func (w *world) deploy(ctx context.Context, d *demo.Demo) error {
-	d.Step("creating a service with %d containers of shop:1", example.Replicas)
-	service := example.NewService(d.Namespace, "1")
-	service.Spec.DependsOn = []string{w.migration(d).Name}
-	if err := d.Plan(ctx, service); err != nil {
-		return err
-	}
-	if err := d.Client.Create(ctx, service); err != nil {
-		return err
-	}
-	if err := d.Until(ctx, "all containers work", w.is(d, "Ready", machines.ReasonDeployed)); err != nil {
-		return err
-	}
-	if err := w.draw(ctx, d); err != nil {
-		return err
-	}
-	return w.ask(ctx, d)
-}
-
-// ask sends requests from now on, through a balancer.
-func (w *world) ask(ctx context.Context, d *demo.Demo) error {
-	engines, err := docker.New(docker.Config{
-		Cluster: d.Namespace, Machines: dockertest.Machines(w.engines), Heartbeat: heartbeat, BackOffFactory: retries,
-	})
-	if err != nil {
-		return err
-	}
-	address, err := demo.FreeAddress()
-	if err != nil {
-		return err
-	}
-	balancer := example.NewBalancer(engines, w.service.Name)
-	d.Go("the balancer", func(ctx context.Context) error {
-		return errors.Join(balancer.Run(ctx), engines.Close())
-	})
-	server := &http.Server{Addr: address, Handler: balancer, ReadHeaderTimeout: time.Minute}
-	d.Go("the balancer's server", func(ctx context.Context) error {
-		defer context.AfterFunc(ctx, func() { _ = server.Shutdown(context.WithoutCancel(ctx)) })()
-		if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+// deploy creates the job and the service that depends on it.
+func deploy(ctx context.Context, d *demo.Demo) error {
+	job, service := example.NewMigration(d.Namespace, "1"), example.NewService(d.Namespace, "1")
+	service.Spec.DependsOn = []string{job.Name}
+	for _, step := range []struct {
+		text, done, reason string
+		create             *v1alpha1.MachineService
+	}{
+		{"creating a job that migrates the database", "the migration has completed", machines.ReasonCompleted, job},
+		{fmt.Sprintf("creating a service with %d containers of shop:1", example.Replicas), "all containers work", machines.ReasonDeployed, service},
+	} {
+		d.Step("%s", step.text)
+		if err := d.Plan(ctx, step.create); err != nil {
 			return err
 		}
-		return nil
-	})
-	first := example.NewLoad("http://" + address + "/")
-	if err := d.Wait(ctx, "the balancer answers", func(ctx context.Context) (bool, error) { return first.Once(ctx) == nil, nil }); err != nil {
-		return err
-	}
-	w.load = example.NewLoad("http://" + address + "/")
-	d.Go("the requests", func(ctx context.Context) error { return w.load.Run(ctx, clients) })
-	d.Note(fmt.Sprintf("%d clients ask http://%s/ again and again from now on", clients, address))
-	return nil
-}
-
-func (w *world) update(ctx context.Context, d *demo.Demo) error {
-	d.Step("updating it to shop:2, after a migration, two containers at a time, each new one before an old one goes")
-	if err := d.Plan(ctx, example.NewService(d.Namespace, "2")); err != nil {
-		return err
-	}
-	for _, key := range []client.ObjectKey{w.migration(d), w.service} {
-		if err := image(ctx, d, key, "2"); err != nil {
+		if err := d.Client.Create(ctx, step.create); err != nil {
+			return err
+		}
+		err := d.Until(ctx, step.done, func(ctx context.Context) (bool, error) {
+			now := &v1alpha1.MachineService{}
+			err := d.Client.Get(ctx, client.ObjectKeyFromObject(step.create), now)
+			ready := meta.FindStatusCondition(now.Status.Conditions, machines.ConditionReady)
+			return err == nil && ready != nil && ready.Reason == step.reason && ready.ObservedGeneration == now.Generation, err
+		})
+		if err != nil {
 			return err
 		}
 	}
-	if err := d.Until(ctx, "the migration to version 2 has completed", is(d, w.migration(d), "Ready", machines.ReasonCompleted)); err != nil {
-		return err
-	}
-	if err := d.Until(ctx, "all containers are of shop:2", w.is(d, "Ready", machines.ReasonDeployed)); err != nil {
-		return err
-	}
-	answered := func(context.Context) (bool, error) { return w.load.Answered("2") > 0, nil }
-	if err := d.Wait(ctx, "version 2 answers", answered); err != nil {
-		return err
-	}
-	if err := w.draw(ctx, d); err != nil {
-		return err
-	}
-	return w.noneFailed(ctx, d)
-}
-
-func (w *world) bad(ctx context.Context, d *demo.Demo) error {
-	d.Step("updating it to shop:bad, which starts and does not work")
-	if err := w.version(ctx, d, "bad"); err != nil {
-		return err
-	}
-	if err := d.Until(ctx, "it is rolled back and not tried again", w.is(d, "Blocked", machines.ReasonRolledBack)); err != nil {
-		return err
-	}
-	if err := w.noneFailed(ctx, d); err != nil {
-		return err
-	}
-	d.Step("asking for shop:2 again")
-	if err := w.version(ctx, d, "2"); err != nil {
-		return err
-	}
-	return d.Until(ctx, "it is as it was", w.is(d, "Ready", machines.ReasonDeployed))
-}
-
-func (w *world) lose(ctx context.Context, d *demo.Demo) error {
-	lost := w.engines[count-1]
-	d.Step("losing %s", lost.Name())
-	if err := lost.Stop(ctx); err != nil {
-		return err
-	}
-	if err := d.Until(ctx, lost.Name()+" is unknown", w.machine(d, lost, "Unknown")); err != nil {
-		return err
-	}
-	if err := d.Until(ctx, "its containers are waited for, and not made anew", w.is(d, "Ready", machines.ReasonMachineUnknown)); err != nil {
-		return err
-	}
-	if err := w.draw(ctx, d); err != nil {
-		return err
-	}
-	d.Step("starting %s again", lost.Name())
-	if err := lost.Start(ctx); err != nil {
-		return err
-	}
-	if err := d.Until(ctx, "all containers work again", w.is(d, "Ready", machines.ReasonDeployed)); err != nil {
-		return err
-	}
-	return w.noneFailed(ctx, d)
-}
-
-// version changes the version of the service, after the operator has said what it is going to do.
-func (w *world) version(ctx context.Context, d *demo.Demo, version string) error {
-	if err := d.Plan(ctx, example.NewService(d.Namespace, version)); err != nil {
-		return err
-	}
-	return image(ctx, d, w.service, version)
-}
-
-// migration is the job.
-func (w *world) migration(d *demo.Demo) client.ObjectKey {
-	return client.ObjectKeyFromObject(example.NewMigration(d.Namespace, ""))
-}
-
-// image changes the image of a service.
-func image(ctx context.Context, d *demo.Demo, key client.ObjectKey, version string) error {
-	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"container":{"image":"shop:`+version+`"}}}`))
-	return d.Client.Patch(ctx, &v1alpha1.MachineService{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}, patch)
-}
-
-// machine tells whether the condition Ready of a machine has a status.
-func (w *world) machine(d *demo.Demo, e *dockertest.Engine, status metav1.ConditionStatus) func(context.Context) (bool, error) {
-	return func(ctx context.Context) (bool, error) {
-		m := &v1alpha1.Machine{}
-		err := d.Client.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: e.Name()}, m)
-		ready := meta.FindStatusCondition(m.Status.Conditions, machines.ConditionReady)
-		return err == nil && ready != nil && ready.Status == status, err
-	}
-}
-
-// is tells whether a condition of the service has a reason, for its newest spec.
-func (w *world) is(d *demo.Demo, condition, reason string) func(context.Context) (bool, error) {
-	return is(d, w.service, condition, reason)
-}
-
-// is reports whether a condition of a service has a reason, for its newest spec.
-func is(d *demo.Demo, key client.ObjectKey, condition, reason string) func(context.Context) (bool, error) {
-	return func(ctx context.Context) (bool, error) {
-		s := &v1alpha1.MachineService{}
-		err := d.Client.Get(ctx, key, s)
-		c := meta.FindStatusCondition(s.Status.Conditions, condition)
-		return err == nil && c != nil && c.Reason == reason && c.ObservedGeneration == s.Generation, err
-	}
-}
-
-// draw shows what is on the machines.
-func (w *world) draw(ctx context.Context, d *demo.Demo) error {
-	all, service := &v1alpha1.MachineList{}, &v1alpha1.MachineService{}
-	if err := d.Client.List(ctx, all, client.InNamespace(d.Namespace)); err != nil {
-		return err
-	}
-	if err := d.Client.Get(ctx, w.service, service); err != nil {
-		return err
-	}
-	return d.Show("the machines:", func(out io.Writer, _ bool) error { return example.Draw(out, all.Items, service) })
-}
-
-// noneFailed says what became of the requests so far, after one more of them has ended: on machines that are lost, some wait for an
-// answer until the balancer's patience ends. It is an error if one failed.
-func (w *world) noneFailed(ctx context.Context, d *demo.Demo) error {
-	before := w.load.Ended()
-	if err := d.Wait(ctx, "requests are answered", func(context.Context) (bool, error) { return w.load.Ended() > before, nil }); err != nil {
-		return err
-	}
-	if failed := w.load.Failed(); len(failed) > 0 {
-		return fmt.Errorf("%s, the first because of: %w", w.load, failed[0])
-	}
-	d.Done(w.load.String())
 	return nil
 }

@@ -38,10 +38,6 @@ type Registration struct {
 type Server struct {
 	http.Handler
 
-	// OnChange is told how a registration is now, or nil if it is gone, in the order of the changes. Set it before the server is
-	// used. Default: nobody is told.
-	OnChange func(name string, now *Registration)
-
 	mu            sync.Mutex
 	registrations map[string]Registration
 	// version is the last one that was given.
@@ -50,7 +46,7 @@ type Server struct {
 
 // NewServer returns an empty registry.
 func NewServer() *Server {
-	s := &Server{registrations: map[string]Registration{}, OnChange: func(string, *Registration) {}}
+	s := &Server{registrations: map[string]Registration{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /registrations", s.list)
 	mux.HandleFunc("GET /registrations/{name}", s.get)
@@ -95,7 +91,6 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request) {
 	s.version++
 	registration.Version = s.version
 	s.registrations[registration.Name] = registration
-	s.OnChange(registration.Name, &registration)
 	respond(w, registration)
 }
 
@@ -108,7 +103,6 @@ func (s *Server) remove(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	delete(s.registrations, r.PathValue("name"))
-	s.OnChange(r.PathValue("name"), nil)
 	w.WriteHeader(http.StatusNoContent)
 }
 

@@ -1,200 +1,158 @@
+// Package story shows the gateway controller on a NATS server, a control plane and a registry of its own: four gateways are created, and get
+// their routes, ConfigMaps and registrations. What becomes of changes by hand and of deletions is for who watches to try.
 package story
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/examples/internal/demo"
 	gateways "github.com/operatorkit/operatorkit/examples/nats-controller"
 	"github.com/operatorkit/operatorkit/examples/nats-controller/internal/selfsigned"
-	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/examples/nats-controller/registry"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
+	"github.com/operatorkit/operatorkit/operator/logging"
+	"github.com/operatorkit/operatorkit/operator/operatortest/natsserver"
 )
 
-// tell tells the story on so many NATS servers.
-func tell(ctx context.Context, d *demo.Demo, replicas int) error {
-	w, err := newWorld(ctx, d, replicas)
+// New returns the story.
+func New() demo.Story {
+	return demo.Story{
+		Name:  "nats-controller",
+		Tell:  tell,
+		Look:  "bin/controlplane kubectl -n nats-controller get configmaps",
+		Kinds: []client.ObjectList{&corev1.ConfigMapList{}},
+	}
+}
+
+func tell(ctx context.Context, d *demo.Demo) error {
+	logger, err := logging.New(logging.Config{Format: logging.FormatText, Level: logging.LevelWarning})
 	if err != nil {
 		return err
 	}
-	for _, chapter := range []func(context.Context) error{
-		w.createGateways, w.rotateCertificate, w.editRoute, w.editConfigMap, w.editRegistration, w.loseCertificate,
-		w.deleteGateways, w.changeWhileStopped,
-	} {
-		if err := chapter(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// names are the gateways, each of which has a certificate of its own name.
-var names = []string{"shop", "blog", "docs", "wiki"}
-
-func (w *world) createGateways(ctx context.Context) error {
-	w.Step("starting the controller")
-	w.Note("metrics are at   http://" + w.config.ListenAddress + "/metrics")
-	if err := w.startController(); err != nil {
+	config := gateways.Config{RESTConfig: d.RESTConfig, Namespace: d.Namespace, PollInterval: time.Second, Logger: logger}
+	d.Step("starting a NATS server, a registry and the controller")
+	url, err := startNATS(ctx, d, &config)
+	if err != nil {
 		return err
 	}
-	w.Step("creating four gateways and their certificates")
+	if config.RegistryURL, err = startRegistry(d); err != nil {
+		return err
+	}
+	if config.ListenAddress, err = demo.FreeAddress(); err != nil {
+		return err
+	}
+	controller, err := gateways.New(config)
+	if err != nil {
+		return err
+	}
+	d.Go("the controller", controller.Start)
+	d.Note("look at it with  nats --server " + url + " kv watch gateways")
+	d.Note("and with         curl " + config.RegistryURL + "/registrations")
+	d.Note("metrics are at   http://" + config.ListenAddress + "/metrics")
+	d.Try = []string{
+		"nats --server " + url + ` kv put gateways new '{"hosts":["new.example.com"],"backend":"10.0.2.1:80","certificate":"shop"}'`,
+		"nats --server " + url + " kv del routes shop.example.com        # it comes back",
+		"bin/controlplane kubectl -n nats-controller delete configmap shop",
+		"curl -X DELETE " + config.RegistryURL + "/registrations/shop",
+		"nats --server " + url + " kv del gateways wiki                   # all that was made for it goes",
+	}
+	return createGateways(ctx, d, config.JetStream)
+}
+
+// createGateways creates gateways and their certificates, and waits until they serve.
+func createGateways(ctx context.Context, d *demo.Demo, js jetstream.JetStream) error {
+	bucket, err := natsinformer.NewBucket(natsinformer.BucketConfig[*gateways.Gateway]{JetStream: js, Name: gateways.GatewaysBucket})
+	if err != nil {
+		return err
+	}
+	certificates, err := natsinformer.NewBucket(natsinformer.BucketConfig[*gateways.Certificate]{JetStream: js, Name: gateways.CertificatesBucket})
+	if err != nil {
+		return err
+	}
+	d.Step("creating four gateways and their certificates")
+	names := []string{"shop", "blog", "docs", "wiki"}
 	for i, name := range names {
 		certificate, err := selfsigned.New(name)
 		if err != nil {
 			return err
 		}
-		if err := w.certificates.Create(ctx, certificate); err != nil {
+		if err := certificates.Create(ctx, certificate); err != nil {
 			return err
 		}
-		gateway := &gateways.Gateway{
+		if err := bucket.Create(ctx, &gateways.Gateway{
 			Meta: natsinformer.Meta{Name: name}, Certificate: name,
 			Hosts: []string{name + ".example.com"}, Backend: fmt.Sprintf("10.0.0.%d:80", i+1),
-		}
-		if err := w.gateways.Create(ctx, gateway); err != nil {
+		}); err != nil {
 			return err
 		}
 	}
 	for _, name := range names {
-		if err := w.Until(ctx, name+" has its route, its ConfigMap and its registration", w.isKept(name)); err != nil {
+		err := d.Until(ctx, name+" has its route, its ConfigMap and its registration", func(ctx context.Context) (bool, error) {
+			gateway, err := bucket.Get(ctx, name)
+			return err == nil && meta.IsStatusConditionTrue(gateway.Conditions, gateways.ReadyCondition), err
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *world) rotateCertificate(ctx context.Context) error {
-	w.Step("rotating the certificate of shop, which the controller only reads")
-	certificate, err := w.certificates.Get(ctx, "shop")
+// startNATS starts a server with its store in a temporary folder, makes the buckets, and returns the server's URL.
+func startNATS(ctx context.Context, d *demo.Demo, config *gateways.Config) (url string, err error) {
+	dir, err := os.MkdirTemp("", "operatorkit-nats-")
 	if err != nil {
-		return err
+		return "", fmt.Errorf("make a folder for NATS: %w", err)
 	}
-	if err := selfsigned.Renew(certificate); err != nil {
-		return err
-	}
-	if err := w.certificates.Update(ctx, certificate); err != nil {
-		return err
-	}
-	return w.Until(ctx, "its ConfigMap has the new fingerprint", w.isKept("shop"))
-}
-
-func (w *world) editRoute(ctx context.Context) error {
-	w.Step("editing the route of shop by hand")
-	route, err := w.routes.Get(ctx, "shop.example.com")
+	server, err := natsserver.Run(ctx, natsserver.Config{Dir: dir})
 	if err != nil {
-		return err
+		return "", errors.Join(err, os.RemoveAll(dir))
 	}
-	route.Backend = "6.6.6.6:80"
-	if err := w.routes.Update(ctx, route); err != nil {
-		return err
-	}
-	return w.Until(ctx, "it is put right", w.isKept("shop"))
-}
-
-func (w *world) editConfigMap(ctx context.Context) error {
-	w.Step("editing the ConfigMap of shop by hand")
-	edit := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"backend":"6.6.6.6:80"}}`))
-	cm := &corev1.ConfigMap{}
-	cm.Namespace, cm.Name = w.Namespace, "shop"
-	if err := w.Client.Patch(ctx, cm, edit); err != nil {
-		return err
-	}
-	return w.Until(ctx, "it is put right", w.isKept("shop"))
-}
-
-func (w *world) editRegistration(ctx context.Context) error {
-	w.Step("editing the registration of shop by hand, which is noticed when the registry is polled")
-	registration, err := w.registry.Get(ctx, "shop")
-	if err != nil {
-		return err
-	}
-	registration.Address = "6.6.6.6:80"
-	if err := w.registry.Put(ctx, registration); err != nil {
-		return err
-	}
-	return w.Until(ctx, "it is put right", w.isKept("shop"))
-}
-
-func (w *world) loseCertificate(ctx context.Context) error {
-	w.Step("deleting the certificate of blog")
-	certificate, err := w.certificates.Get(ctx, "blog")
-	if err != nil {
-		return err
-	}
-	if err := w.certificates.Delete(ctx, certificate); err != nil {
-		return err
-	}
-	if err := w.Until(ctx, "blog says that it has none", w.says("blog", gateways.ReasonNoCertificate)); err != nil {
-		return err
-	}
-	w.Step("giving blog a new one")
-	if certificate, err = selfsigned.New("blog"); err != nil {
-		return err
-	}
-	if err := w.certificates.Create(ctx, certificate); err != nil {
-		return err
-	}
-	return w.Until(ctx, "blog serves with it", w.isKept("blog"))
-}
-
-func (w *world) deleteGateways(ctx context.Context) error {
-	w.Step("deleting docs by request, as a controller or a user interface does")
-	if err := w.gateways.RequestDeletion(ctx, "docs"); err != nil {
-		return err
-	}
-	if err := w.Until(ctx, "it is gone, and so is all that was made for it", w.isGone("docs")); err != nil {
-		return err
-	}
-	w.Step("deleting wiki at once, as nats kv del does")
-	wiki, err := w.gateways.Get(ctx, "wiki")
-	if err != nil {
-		return err
-	}
-	if err := w.gateways.Delete(ctx, wiki); err != nil {
-		return err
-	}
-	return w.Until(ctx, "all that was made for it is gone", w.isGone("wiki"))
-}
-
-func (w *world) changeWhileStopped(ctx context.Context) error {
-	w.Step("stopping the controller; meanwhile shop moves, and blog is purged without a trace")
-	if err := w.stop(); err != nil {
-		return err
-	}
-	shop, err := w.gateways.Get(ctx, "shop")
-	if err != nil {
-		return err
-	}
-	shop.Backend = "10.0.1.1:80"
-	if err := w.gateways.Update(ctx, shop); err != nil {
-		return err
-	}
-	blog, err := w.gateways.Get(ctx, "blog")
-	if err != nil {
-		return err
-	}
-	if err := w.gateways.Purge(ctx, blog); err != nil {
-		return err
-	}
-	preview, err := gateways.New(w.config)
-	if err != nil {
-		return err
-	}
-	err = w.Show("operator --plan says what it would do:", func(out io.Writer, color bool) error {
-		return preview.Preview(ctx, out, plan.TextOptions{Color: color})
+	d.Go("NATS", func(ctx context.Context) error {
+		<-ctx.Done()
+		server.Stop()
+		return os.RemoveAll(dir)
 	})
+	conn, err := nats.Connect(server.URL(), nats.MaxReconnects(-1), nats.ReconnectBufSize(-1))
 	if err != nil {
-		return err
+		return "", fmt.Errorf("connect to NATS: %w", err)
 	}
-	w.Step("starting the controller again")
-	if err := w.startController(); err != nil {
-		return err
+	d.Go("the connection to NATS", func(ctx context.Context) error {
+		<-ctx.Done()
+		conn.Close()
+		return nil
+	})
+	if config.JetStream, err = jetstream.New(conn); err != nil {
+		return "", err
 	}
-	if err := w.Until(ctx, "shop has moved", w.isKept("shop")); err != nil {
-		return err
+	return server.URL(), gateways.CreateBuckets(ctx, config.JetStream, 1)
+}
+
+// startRegistry starts a registry at a port of its own, and returns its URL.
+func startRegistry(d *demo.Demo) (url string, err error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("listen for the registry: %w", err)
 	}
-	return w.Until(ctx, "what is left of blog is collected", w.isGone("blog"))
+	server := &http.Server{Handler: registry.NewServer(), ReadHeaderTimeout: 10 * time.Second}
+	d.Go("the registry", func(ctx context.Context) error {
+		defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	return "http://" + listener.Addr().String(), nil
 }

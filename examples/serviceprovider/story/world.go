@@ -30,13 +30,10 @@ type world struct {
 	*demo.Demo
 
 	scheme *runtime.Scheme
-	// onboarding, mcp and workload may do everything in their clusters.
-	onboarding, mcp, workload client.Client
-	// alice and bob may do in the onboarding cluster what users may.
-	alice, bob client.Client
-	// provider is how the provider is configured, and rights are what it makes use of.
-	provider postgres.Config
-	rights   *rights
+	// onboarding and workload may do everything in their clusters.
+	onboarding, workload client.Client
+	// wrap may see to what the provider sends.
+	wrap Wrap
 }
 
 // providerUser is the account that the provider has on the platform, and the user that it is in the onboarding cluster.
@@ -45,19 +42,11 @@ const providerUser = "postgres-provider"
 // prepare makes everything but the platform's operator: the APIs, who may do what, the clusters, and the provider.
 func (w *world) prepare(ctx context.Context, d *demo.Demo) (err error) {
 	w.Demo, w.scheme = d, d.Client.Scheme()
-	for name, c := range map[string]*client.Client{onboarding: &w.onboarding, mcp: &w.mcp, workload: &w.workload} {
-		if *c, err = w.newClient(d.Clusters[name].RESTConfig()); err != nil {
-			return err
-		}
+	if w.onboarding, err = w.newClient(d.Clusters[Onboarding].RESTConfig()); err != nil {
+		return err
 	}
-	for name, c := range map[string]*client.Client{"alice": &w.alice, "bob": &w.bob} {
-		user, err := d.Clusters[onboarding].User(name)
-		if err != nil {
-			return err
-		}
-		if *c, err = w.newClient(user); err != nil {
-			return err
-		}
+	if w.workload, err = w.newClient(d.Clusters[workload].RESTConfig()); err != nil {
+		return err
 	}
 	w.Step("listing an MCP for each of two tenants, and a workload cluster with room for one database")
 	if err := w.install(ctx); err != nil {
@@ -139,7 +128,7 @@ func (w *world) serve(ctx context.Context) error {
 	for _, crd := range crds {
 		config, served, list := w.RESTConfig, w.Client.(client.Client), client.ObjectList(&v1alpha1.PostgresConfigList{})
 		if crd.Spec.Names.Kind == v1alpha1.PostgresKind {
-			config, served, list = w.Clusters[onboarding].RESTConfig(), w.onboarding, &v1alpha1.PostgresList{}
+			config, served, list = w.Clusters[Onboarding].RESTConfig(), w.onboarding, &v1alpha1.PostgresList{}
 		}
 		c, err := client.New(config, client.Options{Scheme: scheme})
 		if err != nil {
@@ -173,11 +162,10 @@ func (w *world) startProvider(ctx context.Context) error {
 	if config.Platform, err = w.account(ctx); err != nil {
 		return errors.Join(err, log.Close())
 	}
-	if config.Onboarding, err = w.Clusters[onboarding].User(providerUser); err != nil {
+	if config.Onboarding, err = w.Clusters[Onboarding].User(providerUser); err != nil {
 		return errors.Join(err, log.Close())
 	}
-	w.provider, w.rights = config, newRights()
-	config.Platform, config.Onboarding = w.rights.in(platform, config.Platform), w.rights.in(onboarding, config.Onboarding)
+	config.Platform, config.Onboarding = w.wrap(Platform, config.Platform), w.wrap(Onboarding, config.Onboarding)
 	provider, err := postgres.New(config)
 	if err != nil {
 		return errors.Join(err, log.Close())

@@ -2,8 +2,10 @@
 package main
 
 import (
+	"k8s.io/client-go/rest"
+
 	"github.com/operatorkit/operatorkit/examples/internal/demo"
 	"github.com/operatorkit/operatorkit/examples/serviceprovider/story"
 )
 
-func main() { demo.Main(story.New()) }
+func main() { demo.Main(story.New(func(_ string, config *rest.Config) *rest.Config { return config })) }

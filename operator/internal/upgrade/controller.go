@@ -150,6 +150,13 @@ func (c *Controller) round(ctx context.Context, share Share) error {
 
 // follow makes a state the one that counts, and enqueues the objects that may go on.
 func (c *Controller) follow(now State, share Share) {
+	for _, of := range c.admit(now, share) {
+		c.frameworks[of.framework].Enqueue(of.key)
+	}
+}
+
+// admit makes a state the one that counts, and returns the objects that may go on.
+func (c *Controller) admit(now State, share Share) (admitted []id) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	another := c.state.Run != now.Run
@@ -157,25 +164,22 @@ func (c *Controller) follow(now State, share Share) {
 		clear(c.objects)
 	}
 	if !c.isCurrent() {
-		return
+		return nil
 	}
 	if another {
-		for _, of := range c.all(share) {
-			c.enqueue(of)
-		}
+		admitted = c.all(share)
 	}
 	for of, o := range c.objects {
 		if o.held != "" && (now.Phase == Finished && !o.onHold || now.Has(o.Object)) {
 			o.held = ""
-			c.enqueue(of)
+			admitted = append(admitted, of)
 		}
 	}
 	if now.Phase == Finished {
 		clear(c.objects)
 	}
+	return admitted
 }
-
-func (c *Controller) enqueue(of id) { c.frameworks[of.framework].Enqueue(of.key) }
 
 // all returns the objects of this replica.
 func (c *Controller) all(share Share) (all []id) {

@@ -18,7 +18,9 @@ func TestThePageShowsAHaltedUpgradeAndWhatWaits(t *testing.T) {
 			Places:  []upgrade.Place{{Object: object("a"), Failed: "is not ready 10m0s after it was admitted"}, {Object: object("b")}},
 			Reports: map[string]upgrade.Report{"operator": {Objects: 10, Held: 4, Unseen: 1}},
 		},
-		Waiting: []upgrade.Waiting{{Object: object("c"), Would: "update ConfigMap web/c (data)"}, {Object: object("d"), Would: "fail", OnHold: true}},
+		Waiting: []upgrade.Waiting{
+			{Object: object("c"), Would: "update ConfigMap web/c (data)"}, {Object: object("d"), Would: "fail", OnHold: true},
+		},
 	}
 	var page strings.Builder
 	if err := templates["overview"].Execute(&page, struct {

@@ -119,7 +119,8 @@ func (c *Controller) Round(ctx context.Context) {
 	defer cancel()
 	err := c.round(limited, *share)
 	if err != nil && ctx.Err() == nil && err.Error() != c.fault {
-		c.config.Logger.Log("level", "error", "message", "the state of the upgrade can't be read or written, retrying; objects that wait for it stay unchanged", "error", err.Error())
+		const message = "the state of the upgrade can't be read or written, retrying; objects that wait for it stay unchanged"
+		c.config.Logger.Log("level", "error", "message", message, "error", err.Error())
 	}
 	c.fault = fmt.Sprint(err)
 }

@@ -33,7 +33,8 @@ func (c *Controller) report(ctx context.Context, before, now State, share Share)
 	if now.Phase == Halted {
 		level = "error"
 	}
-	c.config.Logger.Log("level", level, "message", "upgrade "+string(now.Phase), "from", now.From.String(), "to", now.To.String(), "done", now.Done, "reason", now.Reason)
+	c.config.Logger.Log("level", level, "message", "upgrade "+string(now.Phase), "from", now.From.String(), "to", now.To.String(),
+		"done", now.Done, "reason", now.Reason)
 	if now.Phase == Halted && share.Leads {
 		c.warnHalted(ctx, now)
 	}

@@ -279,7 +279,9 @@ func TestAnUpgradeIsNotFinishedWhileTheObjectsOfAReplicaThatHasLeftMove(t *testi
 	s := upgrade.State{}
 	s.Begin(upgrade.Build{ID: "new"}, start)
 	round := func(after time.Duration, replica string, live ...string) upgrade.Phase {
-		s.Apply(rules, upgrade.Round{Now: start.Add(after), Replica: replica, Build: upgrade.Build{ID: "new"}, Live: live, Finishes: replica == "a"})
+		s.Apply(rules, upgrade.Round{
+			Now: start.Add(after), Replica: replica, Build: upgrade.Build{ID: "new"}, Live: live, Finishes: replica == "a",
+		})
 		return s.Phase
 	}
 	round(0, "a", "a", "b")

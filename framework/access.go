@@ -23,8 +23,7 @@ type ends struct {
 func (o ends) ended(e ended) {
 	o.call(access.End{
 		Key:       e.key,
-		Succeeded: e.outcome == Succeeded,
-		Canceled:  e.outcome == Canceled,
+		Succeeded: e.outcome == Succeeded || e.outcome == Canceled,
 		Skipped:   e.outdated || e.reason == reasonBehind || e.reason == reasonElsewhere,
 		Gone:      e.reason == reasonGone || e.reason == reasonGoneEarly,
 		Failed:    e.count.errors,

@@ -125,7 +125,7 @@ func (c *Config) setDefaults() {
 		}
 	}
 	c.LeaderElection.setDefaults(c.Name)
-	c.Upgrade.setDefaults(c.Sharding)
+	c.Upgrade.setDefaults()
 }
 
 // timeout is one of the times of a Config, with its default.

@@ -77,7 +77,7 @@ func New(config Config) (*Operator, error) {
 			config.Inspector.ShareBy(o.sharing)
 		}
 		if o.upgrade != nil {
-			config.Inspector.LimitBy(shownUpgrade{o.upgrade})
+			config.Inspector.LimitBy(o.upgrade)
 		}
 	}
 	err := config.Registry.Register(o.leadingGauge())

@@ -1,22 +1,18 @@
 package operator
 
 import (
-	"context"
+	"cmp"
 	"fmt"
-	"math"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/informer"
-	"github.com/operatorkit/operatorkit/internal/access"
 	"github.com/operatorkit/operatorkit/internal/faults"
-	"github.com/operatorkit/operatorkit/operator/inspector"
 	"github.com/operatorkit/operatorkit/operator/internal/record"
 	"github.com/operatorkit/operatorkit/operator/internal/upgrade"
 )
@@ -51,7 +47,8 @@ const (
 // without a place.
 //
 // An upgrade is finished when every object has been reconciled by the new build, none waits for a
-// place, and none has one. Objects on hold don't keep it from being finished. The state is in a ConfigMap, see Config.StateNamespace. Its key is "upgrade".
+// place, and none has one. Objects on hold don't keep it from being finished. The state is in a
+// ConfigMap, see Config.StateNamespace. Its key is "upgrade".
 type UpgradeConfig struct {
 	// Budget is the number of objects that may have a place: a number, such as "5", or a percentage
 	// of all objects of all frameworks, such as "2%", which is rounded up. It is 1000 at most.
@@ -76,25 +73,14 @@ type UpgradeConfig struct {
 	// Build identifies the build. Default: the hash of the executable and the arguments of this
 	// process.
 	Build string
-	// Version is the version of the operator. It is only shown. Default: that of Sharding.
-	Version string
 }
 
 func (c *UpgradeConfig) enabled() bool { return c.Budget != "" }
 
-func (c *UpgradeConfig) setDefaults(sharding ShardingConfig) {
-	if c.MinReady == 0 {
-		c.MinReady = DefaultMinReady
-	}
-	if c.ProgressDeadline == 0 {
-		c.ProgressDeadline = DefaultProgressDeadline
-	}
-	if c.MaxFailures == 0 {
-		c.MaxFailures = DefaultMaxFailures
-	}
-	if c.Version == "" {
-		c.Version = sharding.Version
-	}
+func (c *UpgradeConfig) setDefaults() {
+	c.MinReady = cmp.Or(c.MinReady, DefaultMinReady)
+	c.ProgressDeadline = cmp.Or(c.ProgressDeadline, DefaultProgressDeadline)
+	c.MaxFailures = cmp.Or(c.MaxFailures, DefaultMaxFailures)
 }
 
 func (c *UpgradeConfig) validate(wrong *faults.List, config *Config) {
@@ -104,9 +90,7 @@ func (c *UpgradeConfig) validate(wrong *faults.List, config *Config) {
 	if _, err := parseBudget(c.Budget); err != nil {
 		wrong.Add("Upgrade.Budget %s", err)
 	}
-	wrong.If(c.MinReady < 0, "Upgrade.MinReady must not be negative, is %s", c.MinReady)
-	wrong.If(c.ProgressDeadline < 0, "Upgrade.ProgressDeadline must not be negative, is %s", c.ProgressDeadline)
-	wrong.If(c.MaxFailures < 0, "Upgrade.MaxFailures must not be negative, is %d", c.MaxFailures)
+	wrong.If(min(c.MinReady, c.ProgressDeadline) < 0 || c.MaxFailures < 0, "Upgrade.MinReady, ProgressDeadline and MaxFailures must not be negative")
 	wrong.If(config.RESTConfig == nil, "RESTConfig must not be nil when Upgrade.Budget is set")
 	wrong.If(config.stateNamespace() == "", "StateNamespace must not be empty when Upgrade.Budget is set")
 }
@@ -116,152 +100,99 @@ const maxBudget = 1000
 
 // parseBudget returns the function that computes the budget for a number of objects.
 func parseBudget(text string) (func(objects int) int, error) {
-	value := intstr.Parse(text)
-	number, err := intstr.GetScaledValueFromIntOrPercent(&value, 100, true)
-	percent := value.Type == intstr.String
-	if err != nil || number < 1 || percent && number > 100 || !percent && number > maxBudget {
+	limit := intstr.Parse(text)
+	number, err := intstr.GetScaledValueFromIntOrPercent(&limit, 100, true)
+	if err != nil || number < 1 || number > maxBudget || number > 100 && limit.Type == intstr.String {
 		return nil, fmt.Errorf("must be a number from 1 to %d, such as 5, or a percentage from 1%% to 100%%, is %q", maxBudget, text)
 	}
 	return func(objects int) int {
-		if !percent {
-			return number
-		}
-		return min(max(1, int(math.Ceil(float64(objects)*float64(number)/100))), maxBudget)
+		number, _ := intstr.GetScaledValueFromIntOrPercent(&limit, objects, true)
+		return min(max(1, number), maxBudget)
 	}, nil
 }
 
 // newUpgrade returns the part of the operator that limits upgrades.
 func (o *Operator) newUpgrade() (*upgrade.Controller, error) {
 	c := o.config.Upgrade
-	build := upgrade.Build{ID: c.Build, Version: c.Version}
+	build := upgrade.Build{ID: c.Build, Version: o.config.Sharding.Version}
+	var err error
 	if build.ID == "" {
-		var err error
-		if build, err = upgrade.ThisBuild(c.Version); err != nil {
+		if build, err = upgrade.ThisBuild(build.Version); err != nil {
 			return nil, fmt.Errorf("operator.Config: Upgrade.Build: %w", err)
 		}
-	}
-	apiClient, err := stateClient(o.config.RESTConfig, o.httpClient)
-	if err != nil {
-		return nil, err
 	}
 	budget, err := parseBudget(c.Budget)
 	if err != nil {
 		return nil, err
 	}
-	config := upgrade.Config{
+	apiClient, err := stateClient(o.config.RESTConfig, o.httpClient)
+	if err != nil {
+		return nil, err
+	}
+	rules := upgrade.Rules{Budget: budget, MaxFailures: c.MaxFailures}
+	if o.sharing != nil {
+		rules.Settle = o.config.LeaderElection.LeaseDuration
+	}
+	return upgrade.New(upgrade.Config{
 		Record: record.Record[upgrade.State]{
 			Client: apiClient, Namespace: o.config.stateNamespace(), Name: o.config.stateName(), Key: "upgrade",
 		},
-		Build: build, Rules: upgrade.Rules{Budget: budget, MaxFailures: c.MaxFailures},
-		MinReady: c.MinReady, ProgressDeadline: c.ProgressDeadline, Ready: c.Ready, Canaries: c.Canaries,
-		Frameworks: o.config.Frameworks, Replica: "operator", Logger: o.config.Logger.With("operator", o.config.Name),
-		Failed: o.upgradeFailed, Halted: func(s upgrade.State) { o.upgradeHalted(apiClient, s) },
-	}
-	if fence := o.config.LeaderElection.Fence; fence != nil {
-		config.Writes = func() bool { return fence.Check() == nil }
-	}
-	if s := o.sharing; s != nil {
-		config.Replica, config.Leads, config.Rules.Settle = s.This(), s.leads, o.config.LeaderElection.LeaseDuration
-		config.Owns = func(key informer.Key) bool { return s.holder.Part().Owned.Has(slotOf(key)) }
-		config.Live = func() (live []string) {
-			_, said := s.member.view()
-			for name := range said {
-				live = append(live, name)
-			}
-			return live
-		}
-	}
-	return upgrade.New(config), nil
+		Build: build, Rules: rules, MinReady: c.MinReady, ProgressDeadline: c.ProgressDeadline, Ready: c.Ready, Canaries: c.Canaries,
+		Frameworks: o.config.Frameworks, Share: o.upgradeShare, Operator: o.config.Name, Logger: o.config.Logger.With("operator", o.config.Name),
+	}), nil
 }
 
-// shownUpgrade shows the upgrade on the page.
-type shownUpgrade struct{ *upgrade.Controller }
-
-// maxShown is how many objects that wait the page lists.
-const maxShown = 10
-
-// Upgrade implements inspector.Upgrades.
-func (u shownUpgrade) Upgrade() *inspector.Upgrade {
-	state, known := u.State()
-	if !known || state.Phase == upgrade.Finished || state.Phase == "" {
+// upgradeShare returns the share of this replica in an upgrade, and nil while it must not write.
+func (o *Operator) upgradeShare() *upgrade.Share {
+	if fence := o.config.LeaderElection.Fence; fence != nil && fence.Check() != nil {
 		return nil
 	}
-	total := state.Total()
-	shown := &inspector.Upgrade{
-		From: state.From.String(), To: state.To.String(), Phase: string(state.Phase), Since: state.Since, Reason: state.Reason, Done: state.Done,
-		Objects: total.Objects, Unseen: total.Unseen, Held: total.Held,
+	s := o.sharing
+	if s == nil {
+		const one = "operator"
+		return &upgrade.Share{Replica: one, Live: []string{one}, Leads: true, Owns: func(informer.Key) bool { return true }}
 	}
-	for _, p := range state.Places {
-		o := inspector.UpgradeObject{
-			Framework: p.Framework, Namespace: p.Namespace, Name: p.Name, Failed: p.Failed != "", Why: p.Failed, Since: p.Since,
-		}
-		if !o.Failed {
-			o.Why = "is not ready yet"
-		}
-		shown.Places = append(shown.Places, o)
+	_, live := s.member.view()
+	owned := s.holder.Part().Owned
+	return &upgrade.Share{
+		Replica: s.This(), Live: slices.Collect(maps.Keys(live)), Leads: s.leads(),
+		Owns: func(key informer.Key) bool { return owned.Has(slotOf(key)) },
 	}
-	for _, h := range u.Held(maxShown) {
-		shown.Waiting = append(shown.Waiting, inspector.UpgradeObject{Framework: h.Framework, Namespace: h.Namespace, Name: h.Name, Why: h.Why})
-	}
-	return shown
 }
 
 // The reasons of the events about upgrades.
 const (
-	ReasonUpgradeFailed = "UpgradeFailed"
-	ReasonUpgradeHalted = "UpgradeHalted"
+	ReasonUpgradeFailed = upgrade.ReasonFailed
+	ReasonUpgradeHalted = upgrade.ReasonHalted
 )
-
-// upgradeFailed writes an event on an object that has failed.
-func (o *Operator) upgradeFailed(obj any, why string) {
-	access.EngineOf(o.config.Frameworks[0]).Warn(obj, ReasonUpgradeFailed, "This object was changed by the upgrade of the operator and "+why)
-}
-
-// upgradeHalted writes an event on the Deployment of the operator, if there is one of its name.
-func (o *Operator) upgradeHalted(c client.Client, s upgrade.State) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	deployment := &metav1.PartialObjectMetadata{}
-	deployment.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
-	key := client.ObjectKey{Namespace: o.config.stateNamespace(), Name: o.config.Name}
-	if err := c.Get(ctx, key, deployment); err != nil {
-		o.log("no event on the Deployment says that the upgrade is halted", "error", err.Error())
-		return
-	}
-	access.EngineOf(o.config.Frameworks[0]).Warn(deployment, ReasonUpgradeHalted, fmt.Sprintf(
-		"The upgrade from %s to %s is halted: %s. Go back to the former build, or fix the cause and run '%s upgrade resume'.",
-		s.From, s.To, s.Reason, o.config.Name))
-}
 
 // registerUpgrade registers the metrics of upgrades.
 func (o *Operator) registerUpgrade() error {
-	labels := prometheus.Labels{"operator": o.config.Name}
-	gauge := func(name, help string, value func(upgrade.State) float64) error {
-		return o.config.Registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "operatorkit_operator_upgrade_" + name, Help: help, ConstLabels: labels,
-		}, func() float64 {
-			state, _ := o.upgrade.State()
-			return value(state)
-		}))
-	}
-	for _, err := range []error{
-		gauge("running", "Whether an upgrade is under way: 1 until it is finished, also while it is paused or halted.", func(s upgrade.State) float64 {
+	for _, gauge := range []struct {
+		name, help string
+		value      func(upgrade.State) int
+	}{
+		{"running", "Whether an upgrade is under way: 1 until it is finished, also while it is paused or halted.", func(s upgrade.State) int {
 			return oneIf(s.Phase != "" && s.Phase != upgrade.Finished)
-		}),
-		gauge("halted", "Whether the upgrade is halted after failures: 1 or 0.", func(s upgrade.State) float64 { return oneIf(s.Phase == upgrade.Halted) }),
-		gauge("places_used", "Objects that the upgrade has admitted and that are not ready yet.", func(s upgrade.State) float64 { return float64(len(s.Places)) }),
-		gauge("held_objects", "Objects that wait for a place, by the last reports of the replicas.", func(s upgrade.State) float64 { return float64(s.Total().Held) }),
-		gauge("failures", "Failures of the upgrade since it has started or was resumed.", func(s upgrade.State) float64 { return float64(s.Failures) }),
-		gauge("done_objects", "Objects that the upgrade has admitted and that became ready.", func(s upgrade.State) float64 { return float64(s.Done) }),
+		}},
+		{"halted", "Whether the upgrade is halted after failures: 1 or 0.", func(s upgrade.State) int { return oneIf(s.Phase == upgrade.Halted) }},
+		{"places_used", "Objects that the upgrade has admitted and that are not ready yet.", func(s upgrade.State) int { return len(s.Places) }},
+		{"held_objects", "Objects that wait for a place, by the last reports of the replicas.", func(s upgrade.State) int { return s.Total().Held }},
+		{"failures", "Failures of the upgrade since it has started or was resumed.", func(s upgrade.State) int { return s.Failures }},
+		{"done_objects", "Objects that the upgrade has admitted and that became ready.", func(s upgrade.State) int { return s.Done }},
 	} {
-		if err != nil {
+		options := prometheus.GaugeOpts{
+			Name: "operatorkit_operator_upgrade_" + gauge.name, Help: gauge.help, ConstLabels: prometheus.Labels{"operator": o.config.Name},
+		}
+		read := func() float64 { return float64(gauge.value(o.upgrade.State())) }
+		if err := o.config.Registry.Register(prometheus.NewGaugeFunc(options, read)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func oneIf(is bool) float64 {
+func oneIf(is bool) int {
 	if is {
 		return 1
 	}

@@ -78,10 +78,9 @@ type Engine interface {
 // End is the end of the reconciliation of an object.
 type End struct {
 	Key informer.Key
-	// Succeeded is true if all resources have run without an error, and nothing was held.
+	// Succeeded is true if all resources have run without an error, and nothing was held, or if a
+	// resource or a policy has ended the reconciliation early.
 	Succeeded bool
-	// Canceled is true if a resource, or a policy, has ended the reconciliation early.
-	Canceled bool
 	// Skipped is true if the state of the object was not reconciled and follows later, here or on
 	// another replica.
 	Skipped bool

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,26 +37,43 @@ func (p *program) upgradeCommand() *cobra.Command {
 			"upgrade halts. The state is in the ConfigMap NAME-state beside the Lease.",
 		Args: understood(cobra.NoArgs),
 	}
+	add := func(use, short string, run func(cmd *cobra.Command, stored record.Record[upgrade.State]) error) *cobra.Command {
+		child := &cobra.Command{Use: use, Short: short, Args: understood(cobra.NoArgs), RunE: func(cmd *cobra.Command, _ []string) error {
+			stored, err := p.upgradeRecord()
+			if err != nil {
+				return err
+			}
+			return run(cmd, stored)
+		}}
+		p.stateFlags(child.Flags())
+		cmd.AddCommand(child)
+		return child
+	}
 	var output outputOptions
-	status := &cobra.Command{
-		Use:   "status",
-		Short: "Show the upgrade: exit code 0 finished, 2 running or paused, 3 halted",
-		Args:  understood(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	status := add("status", "Show the upgrade: exit code 0 finished, 2 running or paused, 3 halted",
+		func(cmd *cobra.Command, stored record.Record[upgrade.State]) error {
 			if err := output.check(); err != nil {
 				return err
 			}
-			return p.upgradeStatus(cmd.Context(), cmd.OutOrStdout(), output)
-		},
-	}
+			return upgradeStatus(cmd.Context(), cmd.OutOrStdout(), output, stored)
+		})
 	output.flags(status.Flags())
-	cmd.AddCommand(status,
-		p.upgradeTo(upgrade.Paused, "pause", "Give no more places until \"upgrade resume\""),
-		p.upgradeTo(upgrade.Running, "resume", "Continue a paused or halted upgrade; the failures so far count no more"),
-		p.upgradeTo(upgrade.Finished, "finish", "Let the new build change all objects at once"),
-	)
-	for _, c := range cmd.Commands() {
-		p.stateFlags(c.Flags())
+	for _, to := range []struct {
+		phase      upgrade.Phase
+		use, short string
+	}{
+		{upgrade.Paused, "pause", "Give no more places until \"upgrade resume\""},
+		{upgrade.Running, "resume", "Continue a paused or halted upgrade; the failures so far count no more"},
+		{upgrade.Finished, "finish", "Let the new build change all objects at once"},
+	} {
+		add(to.use, to.short, func(cmd *cobra.Command, stored record.Record[upgrade.State]) error {
+			state, err := stored.Change(cmd.Context(), func(s *upgrade.State) error { return s.Set(to.phase, time.Now()) })
+			if err != nil {
+				return fmt.Errorf("upgrade %s: %w", to.use, err)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "upgrade to %s: %s\n", state.To, state.Phase)
+			return err
+		})
 	}
 	return cmd
 }
@@ -64,8 +81,7 @@ func (p *program) upgradeCommand() *cobra.Command {
 // upgradeConfig returns the limits for upgrades of "run".
 func (p *program) upgradeConfig() (operator.UpgradeConfig, error) {
 	limits := p.config.Upgrade
-	limits.Budget, limits.Version = p.options.upgradeBudget, p.config.Version
-	if p.options.planOnly {
+	if limits.Budget = p.options.upgradeBudget; p.options.planOnly {
 		limits.Budget = "" // Nothing is changed.
 	}
 	if limits.Budget == "" || limits.Build != "" {
@@ -80,32 +96,6 @@ func (p *program) upgradeConfig() (operator.UpgradeConfig, error) {
 	return limits, err
 }
 
-// upgradeTo is the command for a phase.
-func (p *program) upgradeTo(phase upgrade.Phase, use, short string) *cobra.Command {
-	return &cobra.Command{
-		Use:   use,
-		Short: short,
-		Args:  understood(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			stored, err := p.upgradeRecord()
-			if err != nil {
-				return err
-			}
-			state, err := stored.Change(cmd.Context(), func(s *upgrade.State) error {
-				if s.Phase == phase {
-					return record.ErrUnchanged
-				}
-				return s.Set(phase, time.Now())
-			})
-			if err != nil {
-				return fmt.Errorf("upgrade %s: %w", use, err)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "upgrade to %s: %s\n", state.To, state.Phase)
-			return err
-		},
-	}
-}
-
 // upgradeRecord returns the state of the upgrade at the API server.
 func (p *program) upgradeRecord() (record.Record[upgrade.State], error) {
 	apiClient, namespace, err := (&Program{p}).Client()
@@ -118,11 +108,7 @@ func (p *program) upgradeRecord() (record.Record[upgrade.State], error) {
 	}, nil
 }
 
-func (p *program) upgradeStatus(ctx context.Context, w io.Writer, output outputOptions) error {
-	stored, err := p.upgradeRecord()
-	if err != nil {
-		return err
-	}
+func upgradeStatus(ctx context.Context, w io.Writer, output outputOptions, stored record.Record[upgrade.State]) error {
 	state, err := stored.Read(ctx)
 	switch {
 	case err != nil:
@@ -136,7 +122,7 @@ func (p *program) upgradeStatus(ctx context.Context, w io.Writer, output outputO
 		encoder.SetIndent("", "  ")
 		err = encoder.Encode(state)
 	} else {
-		err = writeUpgrade(w, state, time.Now())
+		_, err = io.WriteString(w, upgradeText(state, time.Now()))
 	}
 	switch {
 	case err != nil:
@@ -149,25 +135,18 @@ func (p *program) upgradeStatus(ctx context.Context, w io.Writer, output outputO
 	return nil
 }
 
-// writeUpgrade writes the state of an upgrade for people.
-func writeUpgrade(w io.Writer, s upgrade.State, now time.Time) error {
-	var failed error
-	line := func(format string, args ...any) {
-		_, err := fmt.Fprintln(w, plan.Escape(fmt.Sprintf(format, args...)))
-		failed = errors.Join(failed, err)
-	}
-	since := func(t time.Time) string { return now.Sub(t).Round(time.Second).String() }
+// upgradeText returns the state of an upgrade for people.
+func upgradeText(s upgrade.State, now time.Time) string {
+	var text strings.Builder
+	line := func(format string, args ...any) { text.WriteString(plan.Escape(fmt.Sprintf(format, args...)) + "\n") }
+	since := func(t time.Time) time.Duration { return now.Sub(t).Round(time.Second) }
 	line("upgrade from %s to %s: %s, started %s ago", s.From, s.To, s.Phase, since(s.Since))
 	if s.Reason != "" {
 		line("  halted by failures: go back to the former build, or fix the cause and run \"upgrade resume\"")
 	}
 	line("  done: %d, with a place: %d, failures: %d", s.Done, len(s.Places), s.Failures)
 	for _, p := range s.Places {
-		text := "is not ready yet"
-		if p.Failed != "" {
-			text = p.Failed
-		}
-		line("    %s: for %s, %s", p.Object, since(p.Since), text)
+		line("    %s: for %s, %s", p.Object, since(p.Since), cmp.Or(p.Failed, "is not ready yet"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Reports)) {
 		r := s.Reports[name]
@@ -175,9 +154,9 @@ func writeUpgrade(w io.Writer, s upgrade.State, now time.Time) error {
 	}
 	if len(s.OnHold) > 0 {
 		line("  on hold by the annotation %s: %d", upgrade.Annotation, len(s.OnHold))
-		for _, o := range s.OnHold {
-			line("    %s", o)
-		}
 	}
-	return failed
+	for _, o := range s.OnHold {
+		line("    %s", o)
+	}
+	return text.String()
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/operator/internal/upgrade"
 )
 
 // Inspector remembers what frameworks do and shows it. It is a framework.Observer and an http.Handler. All methods are
@@ -31,7 +32,7 @@ type Inspector struct {
 	drawers map[*framework.Framework]DrawFunc
 	ring    Ring
 	// upgrades is nil without a budget for upgrades.
-	upgrades Upgrades
+	upgrades *upgrade.Controller
 	sampled  uint64
 	// next is the batch that queries can join, or nil.
 	next     *batch

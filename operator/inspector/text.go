@@ -27,9 +27,10 @@ var functions = template.FuncMap{
 	"instant":     func(t time.Time) string { return t.Format(time.RFC3339Nano) },
 	"clock":       func(t time.Time) string { return t.Format("2 Jan 15:04:05") },
 	"objectQuery": func(s ObjectSummary) template.URL { return template.URL(objectQuery(s)) },
-	"fightQuery": func(f fightOverview) template.URL {
-		return template.URL(objectQuery(ObjectSummary{Framework: f.Framework, Namespace: f.Namespace, Name: f.Name}))
+	"keyQuery": func(framework, namespace, name string) template.URL {
+		return template.URL(objectQuery(ObjectSummary{Framework: framework, Namespace: namespace, Name: name}))
 	},
+	"bar":      barOf,
 	"fullName": fullName,
 	"list":     func(c *plan.Change) []plan.Change { return []plan.Change{*c} },
 	"there":    func(v any) bool { return v != nil },

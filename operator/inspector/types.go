@@ -7,6 +7,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/internal/cut"
+	"github.com/operatorkit/operatorkit/operator/internal/upgrade"
 )
 
 // Overview is what GET api/v1/overview answers.
@@ -18,7 +19,7 @@ type Overview struct {
 	// Replicas are those that share the objects, by name. It is empty without sharding.
 	Replicas []Replica `json:"replicas,omitempty"`
 	// Upgrade is the upgrade that is under way, or nil.
-	Upgrade    *Upgrade            `json:"upgrade,omitempty"`
+	Upgrade    *upgrade.View       `json:"upgrade,omitempty"`
 	Frameworks []frameworkOverview `json:"frameworks"`
 	// Failing are objects that fail, those that failed last first, a hundred at most. FailingCount is how many there are, also of
 	// those of which the inspector remembers nothing.

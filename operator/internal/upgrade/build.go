@@ -24,8 +24,6 @@ func ThisBuild(version string, further ...string) (Build, error) {
 	if _, err := io.Copy(hash, executable); err != nil {
 		return Build{}, fmt.Errorf("read the executable: %w", err)
 	}
-	for _, text := range append(os.Args[1:len(os.Args):len(os.Args)], further...) {
-		fmt.Fprintf(hash, "\x00%d %s", len(text), text)
-	}
+	fmt.Fprintf(hash, "%q", append(os.Args[1:len(os.Args):len(os.Args)], further...))
 	return Build{ID: hex.EncodeToString(hash.Sum(nil))[:16], Version: version}, nil
 }

@@ -1,6 +1,7 @@
 package upgrade
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -58,27 +59,39 @@ func contentOf(obj any) *unstructured.Unstructured {
 	return nil
 }
 
-// affects returns the changes that the upgrade limits: all but changes of the status of the object
-// itself.
-func affects(changes []plan.Change, would framework.Proposal) (limited []plan.Change) {
+// limitedBy says what of a proposal the upgrade limits, without values: all but changes of the status
+// of the object itself. It is empty if that is nothing.
+func limitedBy(would framework.Proposal) (text string, err error) {
+	if would.Opaque {
+		return fmt.Sprintf("run resource %q, which can't predict what it does", would.Resource), nil
+	}
+	changes, err := would.Changes()
+	if err != nil {
+		return "", err
+	}
+	if len(changes) == 0 && would.Certain() {
+		return fmt.Sprintf("apply resource %q", would.Resource), nil
+	}
+	var words []string
 	for _, c := range changes {
-		if !isOwnStatus(c, would) {
-			limited = append(limited, c)
+		var paths []string
+		onlyStatus := c.Action == plan.Update && len(c.Fields) > 0 && isSelf(c.Object, would)
+		for _, f := range c.Fields {
+			paths = append(paths, f.Path)
+			onlyStatus = onlyStatus && plan.Below(f.Path, "status")
+		}
+		switch {
+		case onlyStatus:
+		case c.Action == plan.Update && len(paths) > 0:
+			words = append(words, fmt.Sprintf("%s %s (%s)", c.Action, c.Object, strings.Join(paths, ", ")))
+		default:
+			words = append(words, fmt.Sprintf("%s %s", c.Action, c.Object))
 		}
 	}
-	return limited
+	return strings.Join(words, "; "), nil
 }
 
-func isOwnStatus(c plan.Change, would framework.Proposal) bool {
-	own := c.Object.Name == would.Key.Name && c.Object.Namespace == would.Key.Namespace &&
-		(c.Object.UID == "" || c.Object.UID == uidOf(would.Object))
-	if c.Action != plan.Update || len(c.Fields) == 0 || !own {
-		return false
-	}
-	for _, f := range c.Fields {
-		if f.Path != "status" && !strings.HasPrefix(f.Path, "status.") {
-			return false
-		}
-	}
-	return true
+// isSelf reports whether a change is one of the object that is reconciled.
+func isSelf(o plan.Object, would framework.Proposal) bool {
+	return o.Name == would.Key.Name && o.Namespace == would.Key.Namespace && (o.UID == "" || o.UID == metaOf(would.Object).GetUID())
 }

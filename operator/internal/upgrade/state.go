@@ -6,7 +6,6 @@
 package upgrade
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,16 +23,15 @@ type Build struct {
 	Version string `json:"version,omitempty"`
 }
 
-// String returns the version and the beginning of the ID.
+// String returns the version and the ID.
 func (b Build) String() string {
-	id := b.ID[:min(len(b.ID), 16)]
 	switch {
-	case id == "":
+	case b.ID == "":
 		return "an unknown build"
 	case b.Version == "":
-		return id
+		return b.ID
 	}
-	return fmt.Sprintf("%s (%s)", b.Version, id)
+	return fmt.Sprintf("%s (%s)", b.Version, b.ID)
 }
 
 // Phase is the phase of an upgrade.
@@ -78,11 +76,8 @@ type Place struct {
 
 // Report is what a replica reports about its part of the objects.
 type Report struct {
-	// Time is when the report last changed between zero and another number.
-	Time  time.Time `json:"time"`
-	Build string    `json:"build"`
-	// Written is when the report was last written.
-	Written time.Time `json:"written"`
+	// Idle is since when no object is Unseen or Held. It is zero if one is.
+	Idle time.Time `json:"idle,omitzero"`
 	// Objects is the number of objects, Unseen of those that are not reconciled yet, and Held of
 	// those that wait for a place. Canaries is the number of canaries among the last two and among
 	// the objects with a place that have not failed.
@@ -97,27 +92,15 @@ type Report struct {
 // MaxOnHold is how many objects on hold a replica names. It bounds the size of the state.
 const MaxOnHold = 100
 
-// similar reports whether two reports lead to the same decisions.
-func (r Report) similar(other Report) bool {
-	zero := func(a, b int) bool { return (a == 0) == (b == 0) }
-	return r.Build == other.Build && zero(r.Unseen, other.Unseen) && zero(r.Held, other.Held) &&
-		zero(r.Canaries, other.Canaries)
-}
-
-// sameNumbers reports whether two reports have the same numbers.
-func (r Report) sameNumbers(other Report) bool {
-	return r.Objects == other.Objects && r.Unseen == other.Unseen && r.Held == other.Held && r.Canaries == other.Canaries
-}
-
-// reportPeriod is the shortest time after which other numbers alone are reason enough for a write.
-const reportPeriod = 5 * time.Second
-
 // State is the state of the upgrade of an operator.
 type State struct {
 	From  Build     `json:"from"`
 	To    Build     `json:"to"`
 	Phase Phase     `json:"phase"`
 	Since time.Time `json:"since"`
+	// Run counts how often an upgrade was started or resumed. What replicas know about the objects is
+	// about one run.
+	Run int `json:"run"`
 	// Reason says why the upgrade is halted.
 	Reason string `json:"reason,omitempty"`
 	// Places are the admitted objects that are not ready yet: never more than the budget.
@@ -126,38 +109,40 @@ type State struct {
 	// failures since the upgrade has started or was resumed.
 	Done     int `json:"done"`
 	Failures int `json:"failures"`
-	// Reports are the reports of the replicas.
+	// Reports are the reports of the replicas of the build, by name.
 	Reports map[string]Report `json:"reports,omitempty"`
 	// OnHold are objects that an annotation held when the upgrade finished.
 	OnHold []string `json:"onHold,omitempty"`
-	// Left is when a replica last left.
-	Left time.Time `json:"left,omitzero"`
 }
 
 // Has reports whether an object has a place.
-func (s *State) Has(o Object) bool { return s.place(o) >= 0 }
-
-func (s *State) place(o Object) int {
-	return slices.IndexFunc(s.Places, func(p Place) bool { return p.Object == o })
+func (s *State) Has(o Object) bool {
+	return slices.ContainsFunc(s.Places, func(p Place) bool { return p.Object == o })
 }
 
-// Begin starts the upgrade to another build, and reports whether the state has changed. Objects that
-// have a place keep it: the new build continues with them.
-func (s *State) Begin(to Build, now time.Time) bool {
-	if s.To.ID == to.ID {
-		return false
+// Begin starts the upgrade to another build, unless it has started. Objects that have a place keep it:
+// the new build continues with them.
+func (s *State) Begin(to Build, now time.Time) {
+	if s.To.ID != to.ID {
+		*s = State{From: s.To, To: to, Since: now, Run: s.Run, Places: s.Places}
+		s.run(now)
 	}
-	places := slices.Clone(s.Places)
-	for i := range places {
-		places[i].Since, places[i].Failed = now, ""
+}
+
+// run starts an upgrade, or continues it. Everything is tried again.
+func (s *State) run(now time.Time) {
+	s.Run++
+	s.Phase, s.Failures = Running, 0
+	for i := range s.Places {
+		s.Places[i].Since, s.Places[i].Failed = now, ""
 	}
-	*s = State{From: s.To, To: to, Phase: Running, Since: now, Places: places}
-	return true
 }
 
 // Set is a change of the phase that a person requests.
 func (s *State) Set(phase Phase, now time.Time) error {
 	switch {
+	case s.Phase == phase:
+		return nil
 	case s.Phase == "":
 		return fmt.Errorf("no upgrade is known: the operator has not run with a budget here")
 	case s.Phase == Finished:
@@ -165,15 +150,14 @@ func (s *State) Set(phase Phase, now time.Time) error {
 	case phase == Paused && s.Phase == Halted:
 		return fmt.Errorf("the upgrade is halted already: %s", s.Reason)
 	}
-	s.Phase, s.Reason = phase, ""
+	s.Reason = ""
 	switch phase {
 	case Running:
-		s.Failures = 0
-		for i := range s.Places {
-			s.Places[i].Since, s.Places[i].Failed = now, ""
-		}
+		s.run(now)
 	case Finished:
 		s.finish()
+	default:
+		s.Phase = phase
 	}
 	return nil
 }
@@ -202,8 +186,8 @@ type Rules struct {
 type Candidate struct {
 	Object
 	Canary bool
-	// Unready reports whether the object is not ready now. It is called if the object gets a place.
-	Unready func() bool
+	// Unready is true if the object is not ready now.
+	Unready bool
 }
 
 // Round is what a replica contributes to the state.
@@ -225,127 +209,105 @@ type Round struct {
 	Waiting []Candidate
 }
 
-// Apply applies a round, and reports whether the state has changed. All that it adds to Places is
-// admitted once the state is written.
-func (s *State) Apply(rules Rules, r Round) bool {
+// Apply applies a round. All that it adds to Places is admitted once the state is written.
+func (s *State) Apply(rules Rules, r Round) {
 	if s.To.ID != r.Build.ID || s.Phase == Finished {
-		return false
+		return
 	}
-	changed := s.report(r)
+	s.report(r)
 	for _, o := range r.Ready {
-		if i := s.place(o); i >= 0 {
-			s.Places, s.Done, changed = slices.Delete(s.Places, i, i+1), s.Done+1, true
+		if s.leave(o) {
+			s.Done++
 		}
 	}
 	for _, o := range r.Gone {
-		if i := s.place(o); i >= 0 {
-			s.Places, changed = slices.Delete(s.Places, i, i+1), true
+		s.leave(o)
+	}
+	for i := range s.Places {
+		if p := &s.Places[i]; p.Failed == "" && r.Failed[p.Object] != "" {
+			p.Failed = r.Failed[p.Object]
+			s.Failures++
 		}
 	}
-	for o, why := range r.Failed {
-		if i := s.place(o); i >= 0 && s.Places[i].Failed == "" {
-			s.Places[i].Failed, s.Failures, changed = why, s.Failures+1, true
-		}
-	}
-	if s.Phase == Running && (s.Failures >= rules.MaxFailures || s.isStuck(rules, r)) {
-		s.Phase, s.Reason, changed = Halted, s.failures(), true
-	}
-	if s.Phase == Running {
-		granted := s.grant(rules, r)
-		changed = granted || changed
-		if r.Finishes && !granted && s.over(rules, r) {
+	failed := s.failed()
+	budget := rules.Budget(s.Total().Objects)
+	switch {
+	case s.Phase != Running:
+	case s.Failures >= rules.MaxFailures, len(failed) >= budget:
+		s.Phase, s.Reason = Halted, strings.Join(failed, "; ")
+	default:
+		s.grant(rules, r, budget-len(s.Places))
+		if r.Finishes && s.isOver(rules, r) {
 			s.finish()
-			changed = true
 		}
 	}
-	return changed
 }
 
 // report replaces the report of the replica, and drops those of replicas that are gone.
-func (s *State) report(r Round) (changed bool) {
+func (s *State) report(r Round) {
+	before, now := s.Reports[r.Replica], r.Report
 	for name := range s.Reports {
 		if !slices.Contains(r.Live, name) {
 			delete(s.Reports, name)
-			s.Left, changed = r.Now, true
+			before.Idle = time.Time{} // Another replica is about to get its objects.
 		}
 	}
-	before, known := s.Reports[r.Replica]
-	now := r.Report
-	now.Build, now.Time, now.Written = r.Build.ID, before.Time, r.Now
-	switch {
-	case !known || !now.similar(before):
-		now.Time, changed = r.Now, true
-	case !now.sameNumbers(before) && r.Now.Sub(before.Written) >= reportPeriod:
-		changed = true
+	if now.Unseen+now.Held == 0 {
+		if now.Idle = before.Idle; now.Idle.IsZero() {
+			now.Idle = r.Now
+		}
 	}
 	if s.Reports == nil {
 		s.Reports = map[string]Report{}
 	}
 	s.Reports[r.Replica] = now
-	return changed
 }
 
-// isStuck reports whether failed objects have all places.
-func (s *State) isStuck(rules Rules, r Round) bool {
-	if len(s.Places) == 0 || len(s.Places) < rules.Budget(s.objects(r)) {
-		return false
-	}
-	return !slices.ContainsFunc(s.Places, func(p Place) bool { return p.Failed == "" })
+// leave takes the place of an object back, and reports whether it had one.
+func (s *State) leave(o Object) bool {
+	had := len(s.Places)
+	s.Places = slices.DeleteFunc(s.Places, func(p Place) bool { return p.Object == o })
+	return len(s.Places) < had
 }
 
-// objects returns the number of objects of all replicas.
-func (s *State) objects(r Round) (n int) {
-	for _, name := range r.Live {
-		n += s.Reports[name].Objects
-	}
-	return n
-}
-
-// grant gives the free places to objects that wait.
-func (s *State) grant(rules Rules, r Round) (granted bool) {
-	canaries := false
-	for _, name := range r.Live {
-		report, known := s.Reports[name]
-		unknown := !known || report.Build != s.To.ID
-		canaries = canaries || report.Canaries > 0 || rules.Canaries && unknown
-	}
-	free := rules.Budget(s.objects(r)) - len(s.Places)
+// grant gives free places to objects that wait.
+func (s *State) grant(rules Rules, r Round, free int) {
+	canariesOnly := rules.Canaries && !s.all(r, func(other Report) bool { return other.Canaries == 0 })
 	for _, c := range r.Waiting {
-		if free <= 0 || canaries && !c.Canary {
-			break
+		if free <= 0 || canariesOnly && !c.Canary {
+			return
 		}
-		if s.Has(c.Object) {
-			continue
+		if !s.Has(c.Object) {
+			s.Places = append(s.Places, Place{Object: c.Object, Since: r.Now, Unready: c.Unready})
+			free--
 		}
-		s.Places = append(s.Places, Place{Object: c.Object, Since: r.Now, Unready: c.Unready != nil && c.Unready()})
-		free, granted = free-1, true
 	}
-	return granted
 }
 
-// over reports whether nothing is left to do.
-func (s *State) over(rules Rules, r Round) bool {
-	if len(s.Places) > 0 || r.Now.Sub(s.Left) < rules.Settle {
-		return false
-	}
-	for _, name := range r.Live {
+// isOver reports whether nothing is left to do.
+func (s *State) isOver(rules Rules, r Round) bool {
+	return len(s.Places) == 0 && s.all(r, func(other Report) bool {
+		return !other.Idle.IsZero() && r.Now.Sub(other.Idle) >= rules.Settle
+	})
+}
+
+// all reports whether all replicas at work have reported something.
+func (s *State) all(r Round, something func(Report) bool) bool {
+	return !slices.ContainsFunc(r.Live, func(name string) bool {
 		report, known := s.Reports[name]
-		if !known || report.Build != s.To.ID || report.Unseen+report.Held > 0 || r.Now.Sub(report.Time) < rules.Settle {
-			return false
-		}
-	}
-	return true
+		return !known || !something(report)
+	})
 }
 
-func (s *State) failures() string {
-	var failed []string
+// failed returns the objects that have failed, and why.
+func (s *State) failed() (failed []string) {
 	for _, p := range s.Places {
 		if p.Failed != "" {
 			failed = append(failed, fmt.Sprintf("%s %s", p.Object, p.Failed))
 		}
 	}
-	slices.SortFunc(failed, cmp.Compare[string])
-	return strings.Join(failed, "; ")
+	slices.Sort(failed)
+	return failed
 }
 
 // Total returns the sums of the last reports.

@@ -239,7 +239,7 @@ func TestAReplicaOfAnotherBuildChangesNothing(t *testing.T) {
 		Now: now, Replica: "old", Build: upgrade.Build{ID: "old"}, Live: []string{"old", "new"},
 		Waiting: []upgrade.Candidate{{Object: upgrade.Object{Name: "a"}}},
 	}
-	if s.Apply(upgrade.Rules{Budget: func(int) int { return 9 }, MaxFailures: 1}, other) || len(s.Places) > 0 {
+	if s.Apply(upgrade.Rules{Budget: func(int) int { return 9 }, MaxFailures: 1}, other); len(s.Places)+len(s.Reports) > 0 {
 		t.Errorf("state %+v", s)
 	}
 }
@@ -270,5 +270,29 @@ func TestCanariesGoFirstOnAllReplicas(t *testing.T) {
 	round("a", 0, object)
 	if len(s.Places) != 2 {
 		t.Errorf("places %v", s.Places)
+	}
+}
+
+func TestAnUpgradeIsNotFinishedWhileTheObjectsOfAReplicaThatHasLeftMove(t *testing.T) {
+	start := time.Unix(1e9, 0)
+	rules := upgrade.Rules{Budget: func(int) int { return 9 }, MaxFailures: 1, Settle: 10 * time.Second}
+	s := upgrade.State{}
+	s.Begin(upgrade.Build{ID: "new"}, start)
+	round := func(after time.Duration, replica string, live ...string) upgrade.Phase {
+		s.Apply(rules, upgrade.Round{
+			Now: start.Add(after), Replica: replica, Build: upgrade.Build{ID: "new"}, Live: live, Finishes: replica == "a",
+		})
+		return s.Phase
+	}
+	round(0, "a", "a", "b")
+	round(0, "b", "a", "b")
+	if phase := round(9*time.Second, "a", "a", "b"); phase != upgrade.Running {
+		t.Errorf("it is %s before the reports have settled", phase)
+	}
+	if phase := round(11*time.Second, "a", "a"); phase != upgrade.Running {
+		t.Errorf("it is %s right after a replica has left", phase)
+	}
+	if phase := round(22*time.Second, "a", "a"); phase != upgrade.Finished {
+		t.Errorf("it is %s after the reports have settled again", phase)
 	}
 }

@@ -77,7 +77,7 @@ func Shown(value any, scrub func(string) string) any {
 	}
 	o, ok := kubernetesObject(recognized(v))
 	if !ok {
-		return scrubValue(shownValue(encoder{}.encode(value)), scrub)
+		return scrubValue(encoder{}.encode(value), scrub)
 	}
 	fields, ok := encoder{}.full(o).(map[string]any)
 	if !ok {
@@ -90,5 +90,5 @@ func Shown(value any, scrub func(string) string) any {
 		name := o.name()
 		fields["apiVersion"], fields["kind"] = name.APIVersion, name.Kind
 	}
-	return scrubValue(shownValue(fields), scrub)
+	return scrubValue(fields, scrub)
 }

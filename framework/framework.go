@@ -80,7 +80,10 @@ func New(config Config) (*Framework, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	f := &Framework{config: config, source: config.Source, takeover: newTakeover(), ledger: &memoryLedger{book: ledger.Book{}}, guardReports: lru.New(maxGuardReports)}
+	f := &Framework{
+		config: config, source: config.Source, takeover: newTakeover(),
+		ledger: &memoryLedger{book: ledger.Book{}}, guardReports: lru.New(maxGuardReports),
+	}
 	if config.PlanOnly {
 		// Planning acts on nothing.
 		f.takeover.compared(1)

@@ -56,8 +56,8 @@
 // feed the queue, and driven.go is for callers with their own queue. The path reports what happens
 // to the observers (observers.go): metrics.go, tracing.go, activity.go (what the workers do),
 // reporter.go (log messages and events about errors), unmatched.go, shadow_compare.go and
-// recording.go. No observer decides anything in a reconciliation, except fights.go, which is also a
-// policy of the gate.
+// recording.go. No observer decides anything in a reconciliation, except
+// fights_policy.go, which is also a policy of the gate; fights.go has what it reports.
 //
 //	where is                               see
 //
@@ -87,8 +87,8 @@
 //	a change held                          ensure in crud.go, and in process.go for resources
 //	                                       without patches → gate in gate.go → the policies that
 //	                                       hold: signalPolicy (bySignals), requiredPolicy
-//	                                       (Framework.Require), fights (fights.go), guardPolicy
-//	                                       (guardpolicy.go) and livePolicy
+//	                                       (Framework.Require), fights (fights_policy.go),
+//	                                       guardPolicy (guardpolicy.go) and livePolicy
 //	a change denied                        the same gate → approval in planapply.go (the plan that
 //	                                       is applied differs), guardPolicy, and the fence of
 //	                                       package operator (the lease is lost)

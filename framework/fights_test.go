@@ -258,6 +258,17 @@ func TestAFieldWithAnotherValueEachTimeIsNoFight(t *testing.T) {
 	})
 }
 
+func TestAnotherWantedValueIsNotHeld(t *testing.T) {
+	contested(t, &contestedOps{}, func(c *contest) {
+		c.undo(7, time.Second, "color")
+		c.expect(6, "data.color")
+		obj := home(1)
+		obj.Data["color"] = "blue-of-ours"
+		c.put(obj)
+		c.expect(1)
+	})
+}
+
 func TestAFieldWhoseWantedValueAlternatesIsNoFight(t *testing.T) {
 	contested(t, &contestedOps{}, func(c *contest) {
 		for i := range 40 {
@@ -573,6 +584,26 @@ func TestAResourceThatCanBePlannedIsHeldAndAnOpaqueOneIsNot(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestWhatAGuardHoldsIsNotAppliedAndInNoFight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs, source := &journal{}, informer.NewPush("objects")
+		page := &versionedPage{resource{name: "pages", created: func(context.Context, any) error { runs.add("run"); return nil }}}
+		f := newFramework(t, framework.Config{Name: "sites", Source: source, Guards: []framework.Guard{
+			{Name: "ask", Match: on(plan.Update), Action: framework.GuardApprove},
+		}}, page)
+		defer running(t, f)()
+		put(t, source, home(1))
+		for range 12 {
+			time.Sleep(time.Second)
+			f.Enqueue(keyOf("home"))
+			synctest.Wait()
+		}
+		if len(runs.all()) != 0 || len(f.Fights()) != 0 {
+			t.Errorf("%d runs, and the fights %v", len(runs.all()), f.Fights())
+		}
+	})
 }
 
 // versionedPage is a plain resource that can be planned, whose object has another version each time.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	"go.opentelemetry.io/otel/trace"
+	"k8s.io/utils/lru"
 
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/internal/queue"
@@ -38,8 +39,9 @@ type Framework struct {
 	// required are the policies added by Require.
 	required []Policy
 	// ledger counts for the limits of guards.
-	ledger       access.Ledger
-	guardReports guardReports
+	ledger access.Ledger
+	// guardReports are the fingerprints that were reported.
+	guardReports *lru.Cache
 	remover      informer.Remover
 	live         informer.LiveReader
 	takeover     *takeover
@@ -56,7 +58,7 @@ type Framework struct {
 	reportedPlans reportedPlans
 	unmatched     unmatched
 	failures      failures
-	fights        fights
+	fights        *fights
 	// logged are the sorts of unusable events that have been logged.
 	logged sync.Map
 	// shadows is nil without shadow sets.
@@ -78,7 +80,10 @@ func New(config Config) (*Framework, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	f := &Framework{config: config, source: config.Source, takeover: newTakeover(), ledger: &memoryLedger{book: ledger.Book{}}}
+	f := &Framework{
+		config: config, source: config.Source, takeover: newTakeover(),
+		ledger: &memoryLedger{book: ledger.Book{}}, guardReports: lru.New(maxGuardReports),
+	}
 	if config.PlanOnly {
 		// Planning acts on nothing.
 		f.takeover.compared(1)
@@ -99,7 +104,7 @@ func New(config Config) (*Framework, error) {
 	f.queue = queue.New[wakeup]()
 	f.retries = queue.NewRetries(f.queue, config.BackOffFactory)
 	f.reporter = &reporter{recorder: config.Recorder, guard: f.guard, seed: maphash.MakeSeed()}
-	f.fights.framework, f.fights.seed = f, maphash.MakeSeed()
+	f.fights = newFights(f)
 	f.shadows = newShadows(config)
 	var err error
 	f.metrics, err = newMetrics(f)

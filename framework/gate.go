@@ -117,7 +117,7 @@ func (r *reconciliation) policies() []Policy {
 			policies = append(policies, requiredPolicy{p})
 		}
 		if r.approval == nil {
-			policies = append(policies, &r.framework.fights)
+			policies = append(policies, r.framework.fights)
 		}
 	}
 	if r.isGuarded() {

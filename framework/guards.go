@@ -37,6 +37,19 @@ type Guard struct {
 	Rights []Right
 }
 
+// Verdict returns what the guard does about a change that matches, or that it can't evaluate because
+// of an error.
+func (g Guard) Verdict(err error) plan.GuardVerdict {
+	v := plan.GuardVerdict{Guard: g.Name, Action: g.Action, Message: g.Message}
+	switch {
+	case err != nil:
+		v.Action, v.Message = GuardDeny, "it can't be evaluated: "+err.Error()
+	case g.Limit != nil:
+		v.Action, v.Message = plan.Limited, g.Limit.String()
+	}
+	return v
+}
+
 // GuardAction is what a guard does about a change that matches.
 type GuardAction = plan.GuardAction
 
@@ -88,8 +101,9 @@ type GuardInput struct {
 	Operator, Framework, Resource string
 }
 
-// ErrDenied is in the chain of the error of a resource whose changes a guard denied.
-var ErrDenied = errors.New("denied by a guard")
+// ErrDenied is in the chain of the error of a resource whose changes a guard denied. Its text is a
+// part of that of the error.
+var ErrDenied = errors.New("denies")
 
 // The reasons of the events about guards.
 const (
@@ -111,7 +125,8 @@ func validateGuards(guards []Guard, wrong *faults.List) {
 		switch {
 		case g.Limit != nil:
 			wrong.If(g.Action != "", "%s must not have both an Action and a Limit: make two guards", at)
-			g.Limit.validate(at, wrong)
+			err := g.Limit.Validate()
+			wrong.If(err != nil, "%s must have a Limit with %v", at, err)
 		case g.Action != GuardDeny && g.Action != GuardApprove && g.Action != GuardWarn:
 			wrong.Add("%s must have the Action %q, %q or %q, or a Limit; its Action is %q",
 				at, GuardDeny, GuardApprove, GuardWarn, g.Action)
@@ -119,11 +134,19 @@ func validateGuards(guards []Guard, wrong *faults.List) {
 	}
 }
 
-func (l GuardLimit) validate(at string, wrong *faults.List) {
-	wrong.If((l.Max == 0) == (l.Percent == 0), "%s must have a Limit with either Max or Percent", at)
-	wrong.If(l.Max < 0 || l.Max > MaxGuardLimit, "%s must have a Limit.Max from 1 to %d, is %d", at, MaxGuardLimit, l.Max)
-	wrong.If(l.Percent < 0 || l.Percent > 100, "%s must have a Limit.Percent from 1 to 100, is %d", at, l.Percent)
-	wrong.If(l.Per < time.Second || l.Per%time.Second != 0, "%s must have a Limit.Per of whole seconds, is %s", at, l.Per)
+// Validate returns a fault of the limit, in the form "per of whole seconds, is 1ms", or nil.
+func (l GuardLimit) Validate() error {
+	switch {
+	case (l.Max == 0) == (l.Percent == 0):
+		return errors.New("either max or percent")
+	case l.Max < 0 || l.Max > MaxGuardLimit:
+		return fmt.Errorf("max from 1 to %d, is %d", MaxGuardLimit, l.Max)
+	case l.Percent < 0 || l.Percent > 100:
+		return fmt.Errorf("percent from 1 to 100, is %d", l.Percent)
+	case l.Per < time.Second || l.Per%time.Second != 0:
+		return fmt.Errorf("per of whole seconds, is %s", l.Per)
+	}
+	return nil
 }
 
 // String returns the limit in words.

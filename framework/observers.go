@@ -53,7 +53,7 @@ type ended struct {
 // because they measure the time.
 func (f *Framework) newObservers() observers {
 	all := observers{
-		f.metrics, spans{}, workers{}, &f.fights, failureReports{Framework: f}, unmatchedReports{Framework: f},
+		f.metrics, spans{}, workers{}, f.fights, failureReports{Framework: f}, unmatchedReports{Framework: f},
 	}
 	if f.shadows != nil {
 		all = append(all, shadowRequests{shadows: f.shadows})

@@ -178,6 +178,11 @@ func planInto(ctx context.Context, p *plan.Plan, r *reconciliation, obj any, pla
 			own = informer.Copy(obj)
 		}
 		resource := r.plan(ctx, i, planner, own)
+		if r.isGuarded() && !planner.concludes && (resource.Opaque || len(resource.Changes) > 0) {
+			for _, found := range r.judge(r.newScope(ctx, i, planner.name), planner.name, resource.Changes, resource.Opaque) {
+				resource.Verdicts = append(resource.Verdicts, found.GuardVerdict)
+			}
+		}
 		if resource.Error != "" {
 			endPlan(p, plan.Failed, fmt.Sprintf("resource %q fails", planner.name))
 		}
@@ -191,14 +196,6 @@ func planInto(ctx context.Context, p *plan.Plan, r *reconciliation, obj any, pla
 
 // plan plans one resource, which is at that place in its set, in its own scope.
 func (r *reconciliation) plan(ctx context.Context, place int, p planner, obj any) plan.Resource {
-	result := r.planUnguarded(ctx, place, p, obj)
-	if r.isGuarded() && !p.concludes && (result.Opaque || len(result.Changes) > 0) {
-		result.Verdicts = r.verdicts(r.newScope(ctx, place, p.name), p.name, result.Changes, result.Opaque)
-	}
-	return result
-}
-
-func (r *reconciliation) planUnguarded(ctx context.Context, place int, p planner, obj any) plan.Resource {
 	result := plan.Resource{Name: p.name, Opaque: p.plan == nil}
 	if result.Opaque {
 		return result

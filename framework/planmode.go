@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -119,24 +118,15 @@ func (r *reportedPlans) count() (objects plan.Counts, nothing int) {
 
 // fingerprint is the same for plans that differ at most in the versions of objects.
 func fingerprint(p *plan.Plan) [sha256.Size]byte {
-	same := *p
-	same.Object.Version = ""
-	same.Resources = slices.Clone(p.Resources)
-	for i := range same.Resources {
-		of := &same.Resources[i]
-		of.Changes = slices.Clone(of.Changes)
-		for j, c := range of.Changes {
-			of.Changes[j] = c.Bare()
-		}
-		of.Verdicts = slices.Clone(of.Verdicts)
-		for j := range of.Verdicts {
-			of.Verdicts[j].Object.Version = ""
-		}
-	}
-	data, err := json.Marshal(same)
+	return digest(p.Bare())
+}
+
+// digest returns the hash of plans or changes.
+func digest(of any) [sha256.Size]byte {
+	data, err := json.Marshal(of)
 	if err != nil {
 		// Values of plans are JSON values. Those from an author's own Planner may not be.
-		data = fmt.Appendf(nil, "%v", same)
+		data = fmt.Appendf(nil, "%v", of)
 	}
 	return sha256.Sum256(data)
 }

@@ -199,8 +199,6 @@ type reconciliation struct {
 	secrets *secretscontext.Vocabulary
 	// plans is true for a plan.
 	plans bool
-	// unguarded is true for a plan that nobody sees.
-	unguarded bool
 	// first is true if the reconciliation has added the finalizer.
 	first bool
 	// unfinished says why the gate has held something that must be done before the object is done.
@@ -264,6 +262,10 @@ type scope struct {
 	place int32
 	// crud and concludes are the properties of the resource.
 	crud, concludes bool
+	// proposed are the changes that are about to be applied, if they are counted for a fight.
+	// requeued is the requeue that was requested before; 0 is none.
+	proposed []proposedChange
+	requeued time.Duration
 }
 
 type scopeKey struct{}

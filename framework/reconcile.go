@@ -80,7 +80,6 @@ func (f *Framework) reconcileStored(ctx context.Context, key informer.Key) resul
 	}
 	if !exists {
 		f.reportedPlans.Delete(key)
-		f.guardReports.Delete(key)
 		return result{outcome: Ignored, reason: reasonGone}
 	}
 	s := subjectOf(obj)

@@ -77,9 +77,7 @@ func (f *Framework) compareSet(
 func (f *Framework) planActive(ctx context.Context, s subject) *plan.Plan {
 	return f.inTime(ctx, func(ctx context.Context) *plan.Plan {
 		// Failures are in the plan. inTime checks whether ctx has ended.
-		r := f.newPlanning(ctx, s.event, s.key, s.obj)
-		r.unguarded = true
-		p, _ := f.planSet(r, informer.Copy(s.obj))
+		p, _ := f.planSet(f.newPlanning(ctx, s.event, s.key, s.obj), informer.Copy(s.obj))
 		return p
 	})
 }
@@ -89,7 +87,6 @@ func (f *Framework) planShadow(ctx context.Context, s subject, set *setPlanner) 
 	return f.inTime(ctx, func(ctx context.Context) *plan.Plan {
 		obj := informer.Copy(s.obj)
 		r := f.newPlanning(ctx, s.event, s.key, obj)
-		r.unguarded = true
 		p := newPlan(r)
 		f.planWith(p, r, set.of(s.event), obj)
 		return p

@@ -50,7 +50,7 @@ func (f *Framework) remembered() []informer.Key {
 		f.tombstones.gone.Keys(),
 		f.tombstones.processed.Keys(),
 		f.failures.Keys(),
-		f.fights.objects.Keys(),
+		f.fights.keys(),
 		f.reportedPlans.Keys(),
 		f.unmatched.Keys(),
 		f.retries.Keys(),
@@ -88,7 +88,7 @@ func (f *Framework) disown(key informer.Key) {
 	f.tombstones.gone.Delete(key)
 	f.tombstones.processed.Delete(key)
 	f.failures.Delete(key)
-	f.fights.objects.Delete(key)
+	f.fights.forget(key)
 	f.reportedPlans.Delete(key)
 	f.unmatched.Delete(key)
 	f.retries.Forget(key)

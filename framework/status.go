@@ -52,7 +52,7 @@ func (f *Framework) Status() Status {
 		FailingSince:  since,
 		Unmatched:     unmatched,
 		UnmatchedHeld: held,
-		Fights:        len(f.fights.list()),
+		Fights:        len(f.Fights()),
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -56,7 +55,7 @@ func (l *guardLedger) Charge(ctx context.Context, c ledger.Charge) (answer ledge
 		}
 		return nil
 	})
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+	if apierrors.IsConflict(err) {
 		return ledger.Answer{Allowed: answer.Allowed, After: contention}, nil
 	}
 	return answer, err
@@ -85,22 +84,13 @@ func (c *Config) stateNamespace() string {
 // ShareLimits makes the limits of guards count in the ConfigMap that the replicas of the operator
 // share. New does so, too. It is for programs that apply plans beside the operator
 // (framework.ApplyPlan). It sends no request.
-func (c Config) ShareLimits() error {
-	if !hasLimits(c.Frameworks) {
-		return nil
-	}
-	httpClient, err := rest.HTTPClientFor(c.RESTConfig)
-	if err != nil {
-		return fmt.Errorf("%w: operator.Config: RESTConfig: %w", framework.ErrInvalidConfig, err)
-	}
-	return c.shareLimits(httpClient)
-}
+func (c Config) ShareLimits() error { return c.shareLimits(nil) }
 
 func (c *Config) shareLimits(httpClient *http.Client) error {
 	if !hasLimits(c.Frameworks) {
 		return nil
 	}
-	books, err := guardBooks(c.RESTConfig, httpClient, c.stateNamespace(), c.stateName())
+	books, err := c.guardBooks(httpClient)
 	if err != nil {
 		return err
 	}
@@ -111,26 +101,20 @@ func (c *Config) shareLimits(httpClient *http.Client) error {
 	return nil
 }
 
-// stateClient returns a client for the ConfigMap that replicas share.
+// stateClient returns a client for the ConfigMap that replicas share. A nil httpClient is made.
 func stateClient(config *rest.Config, httpClient *http.Client) (client.Client, error) {
-	scheme := runtime.NewScheme()
-	err := corev1.AddToScheme(scheme)
-	var c client.Client
-	if err == nil {
-		c, err = client.New(config, client.Options{HTTPClient: httpClient, Scheme: scheme})
-	}
+	c, err := client.New(config, client.Options{HTTPClient: httpClient})
 	if err != nil {
 		return nil, fmt.Errorf("make the client for the state that replicas share: %w", err)
 	}
 	return notfound.Checked(c), nil
 }
 
-func guardBooks(config *rest.Config, httpClient *http.Client, namespace, name string) (books record.Record[ledger.Book], err error) {
-	c, err := stateClient(config, httpClient)
-	if err != nil {
-		return books, err
-	}
-	return record.Record[ledger.Book]{Client: c, Namespace: namespace, Name: name, Key: guardsKey}, nil
+// guardBooks returns what is charged to the limits of guards. A nil httpClient is made.
+func (c *Config) guardBooks(httpClient *http.Client) (books record.Record[ledger.Book], err error) {
+	books = record.Record[ledger.Book]{Namespace: c.stateNamespace(), Name: c.stateName(), Key: guardsKey}
+	books.Client, err = stateClient(c.RESTConfig, httpClient)
+	return books, err
 }
 
 // ResumeGuards forgives what was charged to the limit of a guard, or to those of all guards if its
@@ -138,11 +122,7 @@ func guardBooks(config *rest.Config, httpClient *http.Client, namespace, name st
 // names of the guards that had charges. Of config only Name, RESTConfig, StateNamespace and
 // LeaderElection are used.
 func ResumeGuards(ctx context.Context, config Config, guard string) (resumed []string, err error) {
-	httpClient, err := rest.HTTPClientFor(config.RESTConfig)
-	if err != nil {
-		return nil, fmt.Errorf("%w: operator.Config: RESTConfig: %w", framework.ErrInvalidConfig, err)
-	}
-	books, err := guardBooks(config.RESTConfig, httpClient, config.stateNamespace(), config.stateName())
+	books, err := config.guardBooks(nil)
 	if err != nil {
 		return nil, err
 	}

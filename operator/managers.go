@@ -1,9 +1,9 @@
 package operator
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
@@ -53,56 +54,34 @@ func timeOf(e metav1.ManagedFieldsEntry) time.Time {
 // owns reports whether an entry of managedFields has one of the fields, or a part of one, or one
 // that it is a part of. No fields are all.
 func owns(e metav1.ManagedFieldsEntry, fields []string) bool {
-	var tree map[string]any
-	if e.FieldsV1 == nil || json.Unmarshal(e.FieldsV1.GetRawBytes(), &tree) != nil {
+	var owned fieldpath.Set
+	if e.FieldsV1 == nil || owned.FromJSON(bytes.NewReader(e.FieldsV1.GetRawBytes())) != nil {
 		return false
 	}
-	within := func(path, other string) bool {
-		rest, found := strings.CutPrefix(path, other)
-		return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
-	}
-	return len(fields) == 0 || slices.ContainsFunc(ownedPaths("", tree), func(owned string) bool {
-		return slices.ContainsFunc(fields, func(field string) bool {
-			return within(owned, field) || within(field, owned)
-		})
+	found := len(fields) == 0
+	owned.Leaves().Iterate(func(p fieldpath.Path) {
+		path := pathOf(p)
+		found = found || plan.Below(path, fields...) ||
+			slices.ContainsFunc(fields, func(field string) bool { return plan.Below(field, path) })
 	})
+	return found
 }
 
-// ownedPaths returns the paths of the leaves of managedFields, in the form of plans.
-func ownedPaths(path string, tree map[string]any) (paths []string) {
-	for name, below := range tree {
-		kind, rest, _ := strings.Cut(name, ":")
-		at := path
-		switch kind {
-		case "f":
-			at = strings.TrimPrefix(path+plan.Segment(rest), ".")
-		case "k":
-			at += elementSegment(rest)
-		case "v", "i":
-			at += "[" + rest + "]"
+// pathOf returns a path in the form of plans.
+func pathOf(p fieldpath.Path) (path string) {
+	for _, e := range p {
+		switch {
+		case e.FieldName != nil:
+			path += plan.Segment(*e.FieldName)
+		case e.Key != nil:
+			var pairs []string
+			for _, f := range *e.Key {
+				pairs = append(pairs, fmt.Sprint(f.Name, "=", f.Value.Unstructured()))
+			}
+			path += "[" + strings.Join(pairs, ",") + "]"
 		default:
-			continue // The value itself, of which others may own parts.
-		}
-		if children, _ := below.(map[string]any); len(children) > 0 {
-			paths = append(paths, ownedPaths(at, children)...)
-		} else {
-			paths = append(paths, at)
+			path += e.String()
 		}
 	}
-	return paths
-}
-
-// elementSegment returns the path segment of an element of a list, such as [name=web], for the JSON
-// of its key.
-func elementSegment(key string) string {
-	var values map[string]any
-	if json.Unmarshal([]byte(key), &values) != nil {
-		return "[" + key + "]"
-	}
-	var pairs []string
-	for name, value := range values {
-		pairs = append(pairs, fmt.Sprint(name, "=", value))
-	}
-	slices.Sort(pairs)
-	return "[" + strings.Join(pairs, ",") + "]"
+	return strings.TrimPrefix(path, ".")
 }

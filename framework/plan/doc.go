@@ -38,7 +38,7 @@
 //	    opaque               true for a resource that can't predict its changes
 //	    skipped, error       why it would not run, and why it failed, in words
 //	    verdicts[]           decisions of guards: guard, action ("deny", "approve", "warn", "limit"),
-//	                         change, object, fingerprint, message
+//	                         changes (action, object), fingerprint, message
 //	summary                  create, update, delete: the number of each
 //
 // # Shadows

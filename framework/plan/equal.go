@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -38,19 +37,13 @@ func exact(p *Plan) []byte {
 	if p == nil {
 		return nil
 	}
-	said := *p
-	said.Object.Version = ""
-	said.Resources = slices.Clone(p.Resources)
+	said := p.Bare()
 	for i := range said.Resources {
-		r := &said.Resources[i]
-		r.Notes, r.Verdicts, r.Changes = nil, nil, slices.Clone(r.Changes)
-		for j, c := range r.Changes {
-			r.Changes[j] = c.Bare()
-		}
+		said.Resources[i].Notes, said.Resources[i].Verdicts = nil, nil
 	}
-	text, err := json.Marshal(&said)
+	text, err := json.Marshal(said)
 	if err != nil { // an author's Planner returned a value that is not a JSON value
-		return fmt.Appendf(nil, "%+v", said)
+		return fmt.Appendf(nil, "%+v", *said)
 	}
 	return text
 }

@@ -3,15 +3,12 @@ package plan
 import (
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// ApprovedAnnotation approves changes that a guard holds. It is an annotation of the object that is
-// reconciled. Its value is the fingerprint of the changes; commas separate several.
-const ApprovedAnnotation = "operatorkit.io/approved"
 
 // Describing returns the change with the labels and annotations of the Kubernetes object that
 // changes: for an update or a deletion the object as it is, for a creation as it will be. The kind
@@ -38,6 +35,21 @@ func (c Change) Bare() Change {
 	return c
 }
 
+// Bare returns a copy of the plan with bare changes, and without the version of the object.
+func (p *Plan) Bare() *Plan {
+	bare := *p
+	bare.Object.Version = ""
+	bare.Resources = slices.Clone(p.Resources)
+	for i := range bare.Resources {
+		r := &bare.Resources[i]
+		r.Changes = slices.Clone(r.Changes)
+		for j, c := range r.Changes {
+			r.Changes[j] = c.Bare()
+		}
+	}
+	return &bare
+}
+
 func scrubTexts(texts map[string]string, scrub func(string) string) map[string]string {
 	if texts == nil {
 		return nil
@@ -47,14 +59,6 @@ func scrubTexts(texts map[string]string, scrub func(string) string) map[string]s
 		scrubbed[scrub(name)] = scrub(text)
 	}
 	return scrubbed
-}
-
-// describing is Describing unless the object hides its values.
-func (c Change) describing(o object, hidden bool) Change {
-	if hidden {
-		return c
-	}
-	return c.Describing(o.meta)
 }
 
 // Replaced begins the description of a change that deletes an object to create it again, because it
@@ -73,7 +77,7 @@ func Shown(value any, scrub func(string) string) any {
 	}
 	o, ok := kubernetesObject(recognized(v))
 	if !ok {
-		return scrubValue(shownValue(encoder{}.encode(value)), scrub)
+		return scrubValue(encoder{}.encode(value), scrub)
 	}
 	fields, ok := encoder{}.full(o).(map[string]any)
 	if !ok {
@@ -86,5 +90,5 @@ func Shown(value any, scrub func(string) string) any {
 		name := o.name()
 		fields["apiVersion"], fields["kind"] = name.APIVersion, name.Kind
 	}
-	return scrubValue(shownValue(fields), scrub)
+	return scrubValue(fields, scrub)
 }

@@ -93,15 +93,17 @@ func (e encoder) content(o object) any {
 // object describes the change of a Kubernetes object.
 func (d describer) object(o object, hidden bool) Change {
 	change := Change{Action: d.action, Object: o.name()}
-	if d.action == Create {
-		change.Fields = redact(Diff(nil, encoder{onlySet: true}.visible(o, hidden)))
-		return change.describing(o, hidden)
-	}
 	before, found := d.objectBefore(change.Object)
-	if !found {
+	if !found || d.action == Create {
 		before = o
 	}
-	change = change.describing(before, hidden)
+	if !hidden {
+		change = change.Describing(before.meta)
+	}
+	if d.action == Create {
+		change.Fields = redact(Diff(nil, encoder{onlySet: true}.visible(o, hidden)))
+		return change
+	}
 	change.Object.UID, change.Object.Version = before.meta.GetUID(), before.meta.GetResourceVersion()
 	if d.action == Update {
 		var fields map[string]any

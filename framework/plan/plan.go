@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -101,36 +100,6 @@ type Resource struct {
 	Verdicts []GuardVerdict `json:"verdicts,omitempty"`
 }
 
-// GuardVerdict is the decision of a guard about one change.
-type GuardVerdict struct {
-	// Guard is the name of the guard.
-	Guard string `json:"guard"`
-	// Action is what the guard does.
-	Action GuardAction `json:"action"`
-	// Change is the action of the change, and Object is the object that changes.
-	Change Action `json:"change"`
-	Object Object `json:"object"`
-	// Fingerprint identifies all changes of the resource that wait for one approval.
-	Fingerprint string `json:"fingerprint,omitempty"`
-	// Message says why, in words.
-	Message string `json:"message,omitempty"`
-}
-
-// GuardAction is what a guard does about a change.
-type GuardAction string
-
-// The actions of guards.
-const (
-	// Denied: the resource would fail, and change nothing.
-	Denied GuardAction = "deny"
-	// Unapproved: nothing would be changed before somebody approves it.
-	Unapproved GuardAction = "approve"
-	// Warned: the change would be made, with a warning.
-	Warned GuardAction = "warn"
-	// Limited: the change would be made unless a limit is reached by then.
-	Limited GuardAction = "limit"
-)
-
 // Action is the kind of a change.
 type Action string
 
@@ -196,13 +165,6 @@ func (p *Plan) Opaque() []string {
 		}
 	}
 	return names
-}
-
-// Denied reports whether a guard would deny a change.
-func (p *Plan) Denied() bool {
-	return slices.ContainsFunc(p.Resources, func(r Resource) bool {
-		return slices.ContainsFunc(r.Verdicts, func(v GuardVerdict) bool { return v.Action == Denied })
-	})
 }
 
 // MayChange reports whether there is anything to do, or a resource that can't predict its changes.

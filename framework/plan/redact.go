@@ -92,23 +92,6 @@ func redact(fields []FieldChange) []FieldChange {
 	return fields
 }
 
-// shownValue replaces what must not be shown in a JSON value. It changes the value.
-func shownValue(value any) any {
-	switch v := value.(type) {
-	case digest:
-		return Redacted
-	case []any:
-		for i := range v {
-			v[i] = shownValue(v[i])
-		}
-	case map[string]any:
-		for name, field := range v {
-			v[name] = shownValue(field)
-		}
-	}
-	return value
-}
-
 func hasDigest(value any) bool {
 	switch v := value.(type) {
 	case digest:
@@ -158,8 +141,11 @@ func Scrub(changes []Change, scrub func(string) string) []Change {
 	return shown
 }
 
+// scrubValue returns a JSON value with every text scrubbed, and Redacted for what must not be shown.
 func scrubValue(value any, scrub func(string) string) any {
 	switch v := value.(type) {
+	case digest:
+		return Redacted
 	case string:
 		return scrub(v)
 	case []any:

@@ -141,7 +141,13 @@ func (p *printer) resource(r Resource) {
 	for _, c := range r.Changes {
 		p.change(c)
 	}
-	p.verdicts(r.Verdicts)
+	for _, v := range r.Verdicts {
+		color := yellow
+		if v.Action == Denied {
+			color = red
+		}
+		p.line(2, color, "! "+Escape(v.String()))
+	}
 	for _, note := range r.Notes {
 		p.line(2, faint, "· "+p.short(Escape(note)))
 	}
@@ -154,57 +160,6 @@ func (p *printer) resource(r Resource) {
 	if r.Error != "" {
 		p.line(2, red, "error: "+Escape(r.Error))
 	}
-}
-
-// maxVerdicts is how many objects of one verdict are named.
-const maxVerdicts = 5
-
-// verdicts writes the decisions of guards, and those that differ in the object only as one.
-func (p *printer) verdicts(verdicts []GuardVerdict) {
-	for i := 0; i < len(verdicts); {
-		v, n := verdicts[i], 0
-		var about []string
-		for ; i < len(verdicts) && verdicts[i].sameAs(v); i++ {
-			if n++; n <= maxVerdicts || p.options.MaxValue < 0 {
-				about = append(about, fmt.Sprintf("%s %s", verdicts[i].Change, verdicts[i].Object))
-			}
-		}
-		text := fmt.Sprintf("%s: %s", v.phrase(), strings.Join(about, ", "))
-		if n > len(about) {
-			text += fmt.Sprintf(" and %d more", n-len(about))
-		}
-		if v.Message != "" {
-			text += ": " + v.Message
-		}
-		color := yellow
-		if v.Action == Denied {
-			color = red
-		}
-		p.line(2, color, "! "+Escape(text))
-	}
-}
-
-func (v GuardVerdict) sameAs(other GuardVerdict) bool {
-	v.Object, v.Change = other.Object, other.Change
-	return v == other
-}
-
-// phrase says what the guard does.
-func (v GuardVerdict) phrase() string {
-	switch v.Action {
-	case Denied:
-		return fmt.Sprintf("denied by guard %q", v.Guard)
-	case Unapproved:
-		return fmt.Sprintf("waits for approval by guard %q, annotate %s=%s", v.Guard, ApprovedAnnotation, v.Fingerprint)
-	case Limited:
-		return fmt.Sprintf("counts for the limit of guard %q", v.Guard)
-	}
-	return fmt.Sprintf("warning of guard %q", v.Guard)
-}
-
-// String returns the verdict on one line, without escaping.
-func (v GuardVerdict) String() string {
-	return strings.TrimSuffix(fmt.Sprintf("%s: %s %s: %s", v.phrase(), v.Change, v.Object, v.Message), ": ")
 }
 
 func (p *printer) change(c Change) {

@@ -3,6 +3,7 @@
 package ledger
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -61,66 +62,36 @@ func (b Book) Charge(c Charge, now time.Time) (answer Answer, changed bool) {
 	if c.Percent > 0 {
 		name += "/" + c.Scope
 	}
-	account := b[name]
-	if account == nil {
-		account = &Account{}
+	account := cmp.Or(b[name], &Account{})
+	maps.DeleteFunc(account.Charged, func(_ string, at int64) bool { return at <= now.Add(-c.Per).Unix() })
+	most := c.Of
+	if len(account.Charged) > 0 {
+		most = max(most, account.Most)
 	}
-	account.expire(now.Add(-c.Per))
-	most := max(account.Most, c.Of)
-	answer.Allowed = c.allowed(most)
-	fresh := account.without(c.IDs)
-	if len(fresh) == 0 {
+	if answer.Allowed = c.Max; c.Percent > 0 {
+		answer.Allowed = min(max(most*c.Percent/percent, 1), MaxCharges)
+	}
+	asked := map[string]int64{}
+	for _, id := range c.IDs {
+		asked[id] = now.Unix()
+	}
+	after := maps.Clone(asked)
+	maps.Copy(after, account.Charged)
+	switch over := len(after) - answer.Allowed; {
+	case len(after) == len(account.Charged):
 		answer.Charged = true
-		return answer, false
-	}
-	if over := len(account.Charged) + len(fresh) - answer.Allowed; over > 0 {
-		if len((&Account{}).without(c.IDs)) <= answer.Allowed {
-			answer.After = account.wait(over, now, c.Per)
+	case over <= 0:
+		answer.Charged, changed = true, true
+		account.Charged, b[name] = after, account
+		if c.Percent > 0 {
+			account.Most = most
 		}
-		return answer, false
+	case len(asked) <= answer.Allowed:
+		times := slices.Sorted(maps.Values(account.Charged))
+		expired := time.Unix(times[over-1], 0).Add(c.Per)
+		answer.After = max(expired.Sub(now), time.Second)
 	}
-	if account.Charged == nil {
-		account.Charged = map[string]int64{}
-	}
-	for _, id := range fresh {
-		account.Charged[id] = now.Unix()
-	}
-	if c.Percent > 0 {
-		account.Most = most
-	}
-	b[name] = account
-	answer.Charged = true
-	return answer, true
-}
-
-func (c Charge) allowed(of int) int {
-	if c.Percent == 0 {
-		return c.Max
-	}
-	return min(max(of*c.Percent/percent, 1), MaxCharges)
-}
-
-// expire removes the charges of before that time.
-func (a *Account) expire(before time.Time) {
-	maps.DeleteFunc(a.Charged, func(_ string, at int64) bool { return at <= before.Unix() })
-	if len(a.Charged) == 0 {
-		a.Most = 0
-	}
-}
-
-func (a *Account) without(ids []string) (fresh []string) {
-	for _, id := range ids {
-		if _, charged := a.Charged[id]; !charged && !slices.Contains(fresh, id) {
-			fresh = append(fresh, id)
-		}
-	}
-	return fresh
-}
-
-// wait returns the time until n charges have expired.
-func (a *Account) wait(n int, now time.Time, per time.Duration) time.Duration {
-	times := slices.Sorted(maps.Values(a.Charged))
-	return max(time.Unix(times[min(n, len(times))-1], 0).Add(per).Sub(now), time.Second)
+	return answer, changed
 }
 
 // Forgive removes what is charged to a guard, or to all guards if its name is empty. It returns the

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -130,9 +131,13 @@ func (p *program) testGuards(ctx context.Context, w io.Writer, file, planFile st
 					Object: named(one.Object), Change: c, Operator: p.config.Name, Framework: one.Framework, Resource: r.Name,
 				}
 				for _, g := range guards {
-					said, denies := verdictOf(ctx, g, in)
+					said := "does not match"
+					if matches, err := g.Match(ctx, in); matches || err != nil {
+						v := g.Verdict(err)
+						said = strings.TrimSuffix(fmt.Sprintf("%s: %s", v.Action, v.Message), ": ")
+						denied = denied || v.Action == plan.Denied
+					}
 					fmt.Fprintf(w, "    %s: %s\n", plan.Escape(g.Name), plan.Escape(said))
-					denied = denied || denies
 				}
 			}
 		}
@@ -143,31 +148,12 @@ func (p *program) testGuards(ctx context.Context, w io.Writer, file, planFile st
 	return nil
 }
 
-// verdictOf says in words what a guard does about a change.
-func verdictOf(ctx context.Context, g framework.Guard, in framework.GuardInput) (said string, denies bool) {
-	matches, err := g.Match(ctx, in)
-	switch {
-	case err != nil:
-		return "deny: it can't be evaluated: " + err.Error(), true
-	case !matches:
-		return "does not match", false
-	case g.Limit != nil:
-		said = "limit: " + g.Limit.String()
-	default:
-		said = string(g.Action)
-	}
-	return strings.TrimSuffix(said+": "+g.Message, ": "), g.Action == framework.GuardDeny
-}
-
 // named is an object of which only the name is known.
 func named(o plan.Object) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetAPIVersion(o.APIVersion)
-	u.SetKind(o.Kind)
-	u.SetNamespace(o.Namespace)
-	u.SetName(o.Name)
-	u.SetUID(o.UID)
-	return u
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": o.APIVersion, "kind": o.Kind,
+		"metadata": map[string]any{"namespace": o.Namespace, "name": o.Name, "uid": string(o.UID)},
+	}}
 }
 
 func (p *program) guardsResumeCommand() *cobra.Command {
@@ -212,11 +198,8 @@ func (d *deployment) addGuards() error {
 		return fmt.Errorf("read guards: %w", err)
 	}
 	d.guards = string(text)
-	for i, arg := range d.args {
-		if strings.HasPrefix(arg, "--"+guardsFlag+"=") {
-			d.args[i] = "--" + guardsFlag + "=" + guardsFolder + "/" + guardsFile
-		}
-	}
+	given := slices.Index(d.args, "--"+guardsFlag+"="+file)
+	d.args[given] = "--" + guardsFlag + "=" + guardsFolder + "/" + guardsFile
 	return nil
 }
 

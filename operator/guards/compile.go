@@ -2,13 +2,13 @@ package guards
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/version"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
@@ -31,34 +31,30 @@ type compiler struct {
 	namespaces *namespaces
 }
 
+// declare returns the type of an object with fields of these types.
+func declare(name string, fields map[string]*apiservercel.DeclType) *apiservercel.DeclType {
+	declared := map[string]*apiservercel.DeclField{}
+	for field, of := range fields {
+		declared[field] = apiservercel.NewDeclField(field, of, true, nil, nil)
+	}
+	return apiservercel.NewObjectType("operatorkit."+name, declared)
+}
+
 func newCompiler(reader client.Reader) (*compiler, error) {
-	field := func(name string, of *apiservercel.DeclType) (string, *apiservercel.DeclField) {
-		return name, apiservercel.NewDeclField(name, of, true, nil, nil)
-	}
-	object := func(name string, fields map[string]*apiservercel.DeclType) *apiservercel.DeclType {
-		declared := map[string]*apiservercel.DeclField{}
-		for name, of := range fields {
-			name, f := field(name, of)
-			declared[name] = f
-		}
-		return apiservercel.NewObjectType(name, declared)
-	}
-	texts := apiservercel.NewMapType(apiservercel.StringType, apiservercel.StringType, -1)
-	fieldChange := object("operatorkit.FieldChange", map[string]*apiservercel.DeclType{
-		"path": apiservercel.StringType, "from": apiservercel.DynType, "to": apiservercel.DynType, "sensitive": apiservercel.BoolType,
+	text := apiservercel.StringType
+	texts := apiservercel.NewMapType(text, text, -1)
+	field := declare("FieldChange", map[string]*apiservercel.DeclType{
+		"path": text, "from": apiservercel.DynType, "to": apiservercel.DynType, "sensitive": apiservercel.BoolType,
 	})
-	change := object("operatorkit.Change", map[string]*apiservercel.DeclType{
-		"action": apiservercel.StringType, "apiVersion": apiservercel.StringType, "kind": apiservercel.StringType,
-		"namespace": apiservercel.StringType, "name": apiservercel.StringType, "uid": apiservercel.StringType,
-		"labels": texts, "annotations": texts, "description": apiservercel.StringType, "replaces": apiservercel.BoolType,
-		"fields": apiservercel.NewListType(fieldChange, -1),
+	change := declare("Change", map[string]*apiservercel.DeclType{
+		"action": text, "apiVersion": text, "kind": text, "namespace": text, "name": text, "uid": text,
+		"labels": texts, "annotations": texts, "description": text, "replaces": apiservercel.BoolType,
+		"fields": apiservercel.NewListType(field, -1),
 	})
-	operator := object("operatorkit.Operator", map[string]*apiservercel.DeclType{
-		"name": apiservercel.StringType, "framework": apiservercel.StringType, "resource": apiservercel.StringType,
-	})
+	operator := declare("Operator", map[string]*apiservercel.DeclType{"name": text, "framework": text, "resource": text})
 	set, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(environment.VersionedOptions{
 		IntroducedVersion: version.MajorMinor(1, 0),
-		DeclTypes:         []*apiservercel.DeclType{change, fieldChange, operator},
+		DeclTypes:         []*apiservercel.DeclType{change, field, operator},
 		EnvOptions: []cel.EnvOption{
 			cel.Variable("change", change.CelType()), cel.Variable("operator", operator.CelType()),
 			cel.Variable("object", cel.DynType), cel.Variable(namespaceVariable, cel.DynType),
@@ -67,7 +63,7 @@ func newCompiler(reader client.Reader) (*compiler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the environment of expressions: %w", err)
 	}
-	return &compiler{env: set.StoredExpressionsEnv(), namespaces: &namespaces{reader: reader}}, nil
+	return &compiler{env: set.StoredExpressionsEnv(), namespaces: &namespaces{reader, cache.NewLRUExpireCache(maxRemembered)}}, nil
 }
 
 // compile makes a matcher of an expression.
@@ -93,11 +89,7 @@ func (c *compiler) compile(expression string) (matcher, []framework.Right, error
 		if err != nil {
 			return false, err
 		}
-		matches, ok := result.Value().(bool)
-		if !ok {
-			return false, errors.New("the expression has no bool as its result")
-		}
-		return matches, nil
+		return result == types.True, nil
 	}, rights, nil
 }
 

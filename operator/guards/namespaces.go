@@ -3,12 +3,11 @@ package guards
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -23,23 +22,17 @@ const (
 // namespaces reads namespaces. It is safe for concurrent use.
 type namespaces struct {
 	reader client.Reader
-	mu     sync.Mutex
-	known  map[string]knownNamespace
-}
-
-type knownNamespace struct {
-	object map[string]any
-	until  time.Time
+	known  *cache.LRUExpireCache
 }
 
 // get returns a namespace as a JSON value. It is nil for an empty name, and if there is none of
 // that name.
-func (n *namespaces) get(ctx context.Context, name string) (any, error) {
+func (n *namespaces) get(ctx context.Context, name string) (object any, err error) {
 	if name == "" {
 		return nil, nil
 	}
-	if object, ok := n.recall(name); ok {
-		return nilIfEmpty(object), nil
+	if object, known := n.known.Get(name); known {
+		return object, nil
 	}
 	if n.reader == nil {
 		return nil, errors.New("there is no connection")
@@ -47,39 +40,13 @@ func (n *namespaces) get(ctx context.Context, name string) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	namespace := &corev1.Namespace{}
-	err := n.reader.Get(ctx, client.ObjectKey{Name: name}, namespace)
+	err = n.reader.Get(ctx, client.ObjectKey{Name: name}, namespace)
+	if err == nil {
+		object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(namespace)
+	}
 	if client.IgnoreNotFound(err) != nil {
 		return nil, err
 	}
-	var object map[string]any
-	if !apierrors.IsNotFound(err) {
-		if object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(namespace); err != nil {
-			return nil, err
-		}
-	}
-	n.remember(name, object)
-	return nilIfEmpty(object), nil
-}
-
-func nilIfEmpty(object map[string]any) any {
-	if object == nil {
-		return nil
-	}
-	return object
-}
-
-func (n *namespaces) recall(name string) (object map[string]any, ok bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	known, ok := n.known[name]
-	return known.object, ok && time.Now().Before(known.until)
-}
-
-func (n *namespaces) remember(name string, object map[string]any) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.known == nil || len(n.known) >= maxRemembered {
-		n.known = map[string]knownNamespace{}
-	}
-	n.known[name] = knownNamespace{object, time.Now().Add(remembered)}
+	n.known.Add(name, object, remembered)
+	return object, nil
 }

@@ -25,12 +25,15 @@ type entry struct {
 	Action     string `yaml:"action"`
 	Message    string `yaml:"message"`
 	Limit      *limit `yaml:"limit"`
+	// Unknown are the fields that do not exist.
+	Unknown map[string]any `yaml:",inline"`
 }
 
 type limit struct {
-	Max     int    `yaml:"max"`
-	Percent int    `yaml:"percent"`
-	Per     string `yaml:"per"`
+	Max     int            `yaml:"max"`
+	Percent int            `yaml:"percent"`
+	Per     string         `yaml:"per"`
+	Unknown map[string]any `yaml:",inline"`
 }
 
 // predefined are the expressions of the ready-made guards.
@@ -88,32 +91,38 @@ func Read(file []byte, namespaces client.Reader) ([]framework.Guard, error) {
 	return guards, nil
 }
 
+// fields are those of an entry, for an error.
+const fields = "it has name, match or predefined, action or limit (max or percent, per), and message"
+
 // guard reads one guard.
 func (c *compiler) guard(node yaml.Node) (guard framework.Guard, err error) {
-	e, err := decode(node)
-	if err != nil {
-		return guard, err
-	}
+	var e entry
+	unreadable := node.Decode(&e)
+	e.Name = cmp.Or(e.Name, e.Predefined)
 	fault := func(format string, args ...any) (framework.Guard, error) {
 		return framework.Guard{}, fmt.Errorf("line %d: guard %q: %w", node.Line, e.Name, fmt.Errorf(format, args...))
 	}
-	expression := e.Match
-	if e.Predefined != "" {
-		known := false
-		if expression, known = predefined[e.Predefined]; !known {
-			return fault("there is no predefined guard %q: it is one of %s", e.Predefined, strings.Join(slices.Sorted(maps.Keys(predefined)), ", "))
-		}
-		if e.Match != "" {
-			return fault("it has both predefined and match: leave one out")
-		}
-		e.Name = cmp.Or(e.Name, e.Predefined)
-		if e.Predefined == massDeletion && e.Action == "" {
-			e.Limit = cmp.Or(e.Limit, &limit{Percent: massPercent})
-			e.Limit.Per = cmp.Or(e.Limit.Per, massPer)
-		}
+	if e.Predefined == massDeletion && e.Action == "" {
+		e.Limit = cmp.Or(e.Limit, &limit{Percent: massPercent})
+		e.Limit.Per = cmp.Or(e.Limit.Per, massPer)
 	}
+	unknown := e.Unknown
+	if e.Limit != nil && len(unknown) == 0 {
+		unknown = e.Limit.Unknown
+	}
+	ready, isReady := predefined[e.Predefined]
+	expression := cmp.Or(e.Match, ready)
 	guard = framework.Guard{Name: e.Name, Action: framework.GuardAction(e.Action), Message: e.Message}
-	switch known := []framework.GuardAction{framework.GuardDeny, framework.GuardApprove, framework.GuardWarn}; {
+	actions := []framework.GuardAction{framework.GuardDeny, framework.GuardApprove, framework.GuardWarn}
+	switch {
+	case unreadable != nil:
+		return fault("%w: "+fields, unreadable)
+	case len(unknown) > 0:
+		return fault("field %s not found: "+fields, strings.Join(slices.Sorted(maps.Keys(unknown)), ", "))
+	case e.Predefined != "" && !isReady:
+		return fault("there is no predefined guard %q: it is one of %s", e.Predefined, strings.Join(slices.Sorted(maps.Keys(predefined)), ", "))
+	case isReady && e.Match != "":
+		return fault("it has both predefined and match: leave one out")
 	case e.Name == "":
 		return fault("it has no name: give it one")
 	case strings.Contains(e.Name, "/"):
@@ -122,63 +131,21 @@ func (c *compiler) guard(node yaml.Node) (guard framework.Guard, err error) {
 		return fault("it has neither match nor predefined: say what it is about")
 	case e.Limit != nil && e.Action != "":
 		return fault("it has both an action and a limit: make two guards")
-	case e.Limit == nil && !slices.Contains(known, guard.Action):
+	case e.Limit == nil && !slices.Contains(actions, guard.Action):
 		return fault("its action must be deny, approve or warn, or it must have a limit; its action is %q", e.Action)
 	}
-	if e.Limit != nil {
-		if guard.Limit, err = e.Limit.read(); err != nil {
-			return fault("limit: %w", err)
+	if l := e.Limit; l != nil {
+		per, err := time.ParseDuration(l.Per)
+		if err != nil {
+			return fault("limit: per %q is no time: write it as 10m or 1h", l.Per)
+		}
+		guard.Limit = &framework.GuardLimit{Max: l.Max, Percent: l.Percent, Per: per}
+		if err := guard.Limit.Validate(); err != nil {
+			return fault("limit: it must have %w", err)
 		}
 	}
 	if guard.Match, guard.Rights, err = c.compile(expression); err != nil {
 		return fault("match: %w", err)
 	}
 	return guard, nil
-}
-
-// decode reads an entry, which has no unknown fields.
-func decode(node yaml.Node) (e entry, err error) {
-	text, err := yaml.Marshal(&node)
-	if err != nil {
-		return e, fmt.Errorf("line %d: %w", node.Line, err)
-	}
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&e); err != nil {
-		var fault *yaml.TypeError
-		if errors.As(err, &fault) {
-			err = errors.New(strings.Join(withoutLines(fault.Errors), "; "))
-		}
-		_ = node.Decode(&e) // for the name
-		return e, fmt.Errorf("line %d: guard %q: %w: it has name, match or predefined, action or limit (max or percent, per), and message",
-			node.Line, cmp.Or(e.Name, e.Predefined), err)
-	}
-	return e, nil
-}
-
-// withoutLines removes the numbers of lines, which are those of the entry and not of the file.
-func withoutLines(faults []string) []string {
-	var texts []string
-	for _, fault := range faults {
-		_, text, _ := strings.Cut(fault, ": ")
-		texts = append(texts, strings.NewReplacer(" in type guards.entry", "", " in type guards.limit", "").Replace(text))
-	}
-	return texts
-}
-
-func (l *limit) read() (*framework.GuardLimit, error) {
-	per, err := time.ParseDuration(l.Per)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("per %q is no time: write it as 10m or 1h", l.Per)
-	case per < time.Second || per%time.Second != 0:
-		return nil, fmt.Errorf("per must be whole seconds, is %s", l.Per)
-	case (l.Max == 0) == (l.Percent == 0):
-		return nil, errors.New("it must have either max or percent")
-	case l.Max < 0 || l.Max > framework.MaxGuardLimit:
-		return nil, fmt.Errorf("max must be from 1 to %d, is %d", framework.MaxGuardLimit, l.Max)
-	case l.Percent < 0 || l.Percent > 100:
-		return nil, fmt.Errorf("percent must be from 1 to 100, is %d", l.Percent)
-	}
-	return &framework.GuardLimit{Max: l.Max, Percent: l.Percent, Per: per}, nil
 }

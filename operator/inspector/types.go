@@ -40,6 +40,11 @@ type fightOverview struct {
 	framework.Fight
 }
 
+// Summary names the object, for links.
+func (f fightOverview) Summary() ObjectSummary {
+	return ObjectSummary{Framework: f.Framework, Namespace: f.Namespace, Name: f.Name}
+}
+
 // frameworkOverview is how one framework does.
 type frameworkOverview struct {
 	Name string `json:"name"`

@@ -141,7 +141,6 @@ func (c *Clusters[D]) Start(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { _ = c.requests.Run(ctx) }) // never fails
-	wg.Go(func() { c.tellUses(ctx) })
 	for _, f := range c.fixed {
 		if f.targets != nil {
 			wg.Go(func() { _ = f.targets.Run(ctx) }) // never fails

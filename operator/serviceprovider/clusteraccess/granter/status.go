@@ -103,7 +103,6 @@ func (g *granter) status(ctx context.Context, ar *v1alpha1.AccessRequest, _ *sta
 		condition.Reason, condition.Message = v1alpha1.ReasonRequestPending, "The credentials are not issued yet."
 	}
 	apimeta.SetStatusCondition(&s.Conditions, condition)
-	g.use(ar)
 	return nil
 }
 
@@ -137,10 +136,6 @@ func timeOf(t time.Time) *metav1.Time {
 
 // tell writes events on what has changed.
 func (g *granter) tell(ctx context.Context, before, after *v1alpha1.AccessRequest) {
-	use := apimeta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionUsed)
-	if use != nil && use.Status == metav1.ConditionFalse && !apimeta.IsStatusConditionFalse(before.Status.Conditions, v1alpha1.ConditionUsed) {
-		framework.Recorder(ctx, g.recorder).Event(after, corev1.EventTypeWarning, use.Reason, use.Message)
-	}
 	was, is := v1alpha1.Granted(before.Status.Conditions), v1alpha1.Granted(after.Status.Conditions)
 	if is.Reason == was.Reason && is.Status == was.Status {
 		return

@@ -157,8 +157,8 @@ func (b *APIReconcilerBuilder[T, C]) Workers(n int) *APIReconcilerBuilder[T, C] 
 	return b
 }
 
-// Timeout sets how long one call of the Reconciler, or of the ClusterAccessProvider, may take before its context ends, and each request
-// that the runtime itself sends: a cluster that does not answer keeps a worker for no longer at each of them, if what is called heeds its
+// Timeout sets how long one call of the Reconciler, or of the ClusterAccessProvider, may take before its context ends, and the requests of
+// each step of the runtime itself: a cluster that does not answer keeps a worker for no longer at each of them, if what is called heeds its
 // context. Default: DefaultTimeout (5 min).
 func (b *APIReconcilerBuilder[T, C]) Timeout(d time.Duration) *APIReconcilerBuilder[T, C] {
 	b.made.timeout = d

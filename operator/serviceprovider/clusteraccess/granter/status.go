@@ -20,6 +20,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/internal/cut"
+	"github.com/operatorkit/operatorkit/operator/internal/claims"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statusresource"
@@ -34,12 +35,12 @@ const maxMessage = 1024
 // claim notes the granter in the status before anything else is written there, so that other granters leave the request alone, and the
 // cluster before anything is made in it, so that it is found again whatever happens. What was granted under a former name is taken over.
 func (g *granter) claim(ctx context.Context, ar *v1alpha1.AccessRequest, _ *statusresource.Report) error {
-	w, scope := workOf(ctx), identity.From(ctx)
+	w := workOf(ctx)
 	if w.foreign = foreign(ctx, ar); w.foreign != nil {
 		return nil
 	}
-	if takesOver(ctx, ar) || ar.DeletionTimestamp == nil {
-		ar.Status.Granter = mark(scope.Operator, scope.Framework)
+	if ar.Status.Granter != "" || ar.DeletionTimestamp == nil {
+		ar.Status.Granter = claims.By(identity.From(ctx).Identity)
 	}
 	if w.on != nil && !w.denied && ar.Status.ClusterRef == nil && ar.DeletionTimestamp == nil {
 		ar.Status.ClusterRef = &v1alpha1.LocalObjectReference{Name: w.cluster.Name}

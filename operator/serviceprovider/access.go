@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
-	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/redact"
 	clustersv1alpha1 "github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 )
 
@@ -115,7 +115,7 @@ func (r *APIReconciler[T, C]) asked(ctx context.Context, request ctrl.Request) (
 		}
 		ar, err := all[i].read(ctx, request)
 		if client.IgnoreNotFound(err) != nil {
-			return nil, discreet.Step(err, "read the access request for the %s cluster", all[i].id)
+			return nil, redact.Wrap(err, "read the access request for the %s cluster", all[i].id)
 		}
 		if err == nil {
 			all[i].asked = ar
@@ -143,7 +143,7 @@ func (r *APIReconciler[T, C]) have(ctx context.Context, request ctrl.Request, go
 	for _, a := range all {
 		c, err := a.open(ctx, request)
 		if err != nil {
-			return found, discreet.Step(err, "get access to the %s cluster", a.id)
+			return found, redact.Wrap(err, "get access to the %s cluster", a.id)
 		}
 		if c == nil {
 			return found, fmt.Errorf("get access to the %s cluster: the %T gives none, although its access request is granted", a.id, r.access)

@@ -210,7 +210,7 @@ func (b *APIReconcilerBuilder[T, C]) Build() (*APIReconciler[T, C], error) {
 	wrong.If(!(b.changesPerSecond > 0), "ChangesPerSecond must be positive, not %v", b.changesPerSecond)
 	wrong.If(b.clock == nil, "Clock must not be nil")
 	r := new(b.made)
-	r.changes = &spread{clock: b.clock, interval: time.Duration(float64(time.Second) / b.changesPerSecond), waiting: workqueue.NewTyped[informer.Key]()}
+	r.changes = &pacer{clock: b.clock, interval: time.Duration(float64(time.Second) / b.changesPerSecond), waiting: workqueue.NewTyped[informer.Key]()}
 	r.last, r.brake = &lastStates{}, &brake{clock: b.clock, begun: map[types.NamespacedName]time.Time{}, waiting: sets.Set[types.NamespacedName]{}}
 	b.buildAccess(r, &wrong)
 	b.buildKind(r, &wrong)

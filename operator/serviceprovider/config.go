@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
-	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/redact"
 )
 
 // configs reads the provider's config and remembers the last one. It is read from the API server for every reconciliation: a
@@ -77,7 +77,7 @@ func (c *configs[C]) wanted(ctx context.Context, deletion bool, called string) (
 	case missing:
 		return config, &wait{reason: ReasonConfigAbsent, message: "waits for the " + called + " in the platform cluster"}
 	case err != nil:
-		return config, discreet.Step(fmt.Errorf("%s of cluster %q: %w", c.name(), c.platform.ID(), err), "read the %s", c.kind.Kind)
+		return config, redact.Wrap(fmt.Errorf("%s of cluster %q: %w", c.name(), c.platform.ID(), err), "read the %s", c.kind.Kind)
 	}
 	c.keep(config)
 	if !deletion && config.GetDeletionTimestamp() != nil {

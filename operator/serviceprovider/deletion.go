@@ -6,7 +6,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/redact"
 )
 
 // delete is the way of an object that is to go. The finalizer for the work goes when Delete has succeeded: from then on it is
@@ -86,7 +86,7 @@ func (r *APIReconciler[T, C]) withdraw(ctx context.Context, o *object[T]) (ctrl.
 	defer cancel()
 	result, err := r.access.ReconcileDelete(limited, o.request)
 	if err != nil {
-		return ctrl.Result{}, discreet.Step(err, "take away access to clusters")
+		return ctrl.Result{}, redact.Wrap(err, "take away access to clusters")
 	}
 	if waits(result) {
 		message := "waits until access to its clusters is taken away"

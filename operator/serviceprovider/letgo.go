@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
-	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/redact"
 	clustersv1alpha1 "github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/target"
 )
@@ -104,7 +104,7 @@ func (r *APIReconciler[T, C]) isLost(ctx context.Context, request ctrl.Request, 
 	case silent(err, c):
 		return true, nil
 	}
-	return false, discreet.Step(err, "look whether the %s cluster answers", a.id)
+	return false, redact.Wrap(err, "look whether the %s cluster answers", a.id)
 }
 
 // nothingMade tells whether nothing was ever made in a cluster for a request: the one that access is granted to stays in its status.
@@ -148,7 +148,7 @@ func (r *APIReconciler[T, C]) abandon(ctx context.Context, gone letGo) error {
 			err = fmt.Errorf("%w: %w", errChanged, err)
 		}
 		if client.IgnoreNotFound(err) != nil {
-			return discreet.Step(err, "abandon the access request for the %s cluster", a.id)
+			return redact.Wrap(err, "abandon the access request for the %s cluster", a.id)
 		}
 	}
 	return nil

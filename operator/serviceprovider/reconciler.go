@@ -22,7 +22,7 @@ import (
 	"github.com/operatorkit/operatorkit/internal/panics"
 	"github.com/operatorkit/operatorkit/internal/statusmap"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
-	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/redact"
 )
 
 // conflictPause is when an object is looked at again that somebody else has changed at the same moment.
@@ -49,7 +49,7 @@ type APIReconciler[T API, C Config] struct {
 	timeout            time.Duration
 	// recorder writes events, nil for none.
 	recorder framework.EventRecorder
-	changes  *spread
+	changes  *pacer
 	last     *lastStates
 	brake    *brake
 }
@@ -207,7 +207,7 @@ func (r *APIReconciler[T, C]) limited(ctx context.Context) (context.Context, con
 // tellFailure says in an event and in the status that there was an error, as far as users are told of it. What the author has said is better,
 // unless that is that the object is ready.
 func (r *APIReconciler[T, C]) tellFailure(ctx context.Context, o *object[T], err error) {
-	message := discreet.Text(err)
+	message := redact.Text(err)
 	r.warn(ctx, o, ReasonReconcileFailed, "%s", message)
 	if o.told && !isReady(o.obj) {
 		return

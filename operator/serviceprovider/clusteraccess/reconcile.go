@@ -21,7 +21,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/identity"
-	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/redact"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 )
 
@@ -54,7 +54,7 @@ func (c *Clusters[D]) Reconcile(ctx context.Context, request reconcile.Request, 
 		}
 		wait, err := c.ask(ctx, from, request, a.ID, ask)
 		if err != nil {
-			errs = append(errs, discreet.Step(err, "ask for the %s cluster of %s", a.ID, request))
+			errs = append(errs, redact.Wrap(err, "ask for the %s cluster of %s", a.ID, request))
 		}
 		after = sooner(after, wait)
 	}

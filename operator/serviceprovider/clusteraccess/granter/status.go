@@ -21,7 +21,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/internal/cut"
 	"github.com/operatorkit/operatorkit/operator/internal/claims"
-	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/redact"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statusresource"
 )
@@ -55,7 +55,7 @@ func (g *granter) status(ctx context.Context, ar *v1alpha1.AccessRequest, _ *sta
 	s := &ar.Status
 	found := w.obstacle
 	if w.err != nil {
-		found = obstaclef(v1alpha1.ReasonFailed, "%s", sentence(discreet.Text(w.err)))
+		found = obstaclef(v1alpha1.ReasonFailed, "%s", sentence(redact.Text(w.err)))
 	}
 	if found == nil && ar.DeletionTimestamp != nil {
 		found = obstaclef(v1alpha1.ReasonRevoking, "The access is being taken away.")

@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -39,7 +41,6 @@ type APIReconcilerBuilder[T API, C Config] struct {
 	operator         string
 	formerOperators  []string
 	changesPerSecond float64
-	recorder         framework.EventRecorder
 	clock            clock.Clock
 }
 
@@ -156,8 +157,8 @@ func (b *APIReconcilerBuilder[T, C]) Workers(n int) *APIReconcilerBuilder[T, C] 
 	return b
 }
 
-// Timeout sets how long one call of the Reconciler, or of the ClusterAccessProvider, may take before its context ends, and each request
-// that the runtime itself sends: a cluster that does not answer keeps a worker for no longer at each of them, if what is called heeds its
+// Timeout sets how long one call of the Reconciler, or of the ClusterAccessProvider, may take before its context ends, and the requests of
+// each step of the runtime itself: a cluster that does not answer keeps a worker for no longer at each of them, if what is called heeds its
 // context. Default: DefaultTimeout (5 min).
 func (b *APIReconcilerBuilder[T, C]) Timeout(d time.Duration) *APIReconcilerBuilder[T, C] {
 	b.made.timeout = d
@@ -175,7 +176,7 @@ func (b *APIReconcilerBuilder[T, C]) ChangesPerSecond(rate float64) *APIReconcil
 // EventRecorder sets what writes events on objects. Default: SetupWithManager makes one for the onboarding cluster; without that
 // none are written.
 func (b *APIReconcilerBuilder[T, C]) EventRecorder(recorder framework.EventRecorder) *APIReconcilerBuilder[T, C] {
-	b.recorder = recorder
+	b.made.recorder = recorder
 	return b
 }
 
@@ -209,12 +210,8 @@ func (b *APIReconcilerBuilder[T, C]) Build() (*APIReconciler[T, C], error) {
 	wrong.If(!(b.changesPerSecond > 0), "ChangesPerSecond must be positive, not %v", b.changesPerSecond)
 	wrong.If(b.clock == nil, "Clock must not be nil")
 	r := new(b.made)
-	r.recorder = &recorder{}
-	if b.recorder != nil {
-		r.recorder.set(b.recorder)
-	}
-	r.changes = &spread{clock: b.clock, interval: time.Duration(float64(time.Second) / b.changesPerSecond), waiting: workqueue.NewTyped[informer.Key]()}
-	r.last, r.brake = &lastStates{}, &brake{clock: b.clock}
+	r.changes = &pacer{clock: b.clock, interval: time.Duration(float64(time.Second) / b.changesPerSecond), waiting: workqueue.NewTyped[informer.Key]()}
+	r.last, r.brake = &lastStates{}, &brake{clock: b.clock, begun: map[types.NamespacedName]time.Time{}, waiting: sets.Set[types.NamespacedName]{}}
 	b.buildAccess(r, &wrong)
 	b.buildKind(r, &wrong)
 	if r.platform != nil && !faults.IsNil(b.config) {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
-	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/redact"
 )
 
 // configs reads the provider's config and remembers the last one. It is read from the API server for every reconciliation: a
@@ -57,11 +57,11 @@ func (c *configs[C]) name() string {
 	return c.kind.Kind + " " + strings.TrimPrefix(keyOf(c.given).String(), "/")
 }
 
-// wanted returns the config, which is the caller's, for an object, or what that has to wait for, in which the config is called so. A deletion
-// goes on without a config: with the last one that was there, or the builder's.
-func (c *configs[C]) wanted(ctx context.Context, deletion bool, called string) (config C, _ *wait, err error) {
+// wanted returns the config, which is the caller's, for an object, or a wait, in which the config is called so. A deletion goes on without a
+// config: with the last one that was there, or the builder's.
+func (c *configs[C]) wanted(ctx context.Context, deletion bool, called string) (config C, err error) {
 	if config, err = c.empty(); err != nil {
-		return config, nil, err
+		return config, err
 	}
 	c.mu.Lock()
 	c.asked = true
@@ -73,17 +73,17 @@ func (c *configs[C]) wanted(ctx context.Context, deletion bool, called string) (
 		if !seen {
 			last = c.given
 		}
-		return copyOf(last), nil, nil
+		return copyOf(last), nil
 	case missing:
-		return config, &wait{reason: ReasonConfigAbsent, message: "waits for the " + called + " in the platform cluster"}, nil
+		return config, &wait{reason: ReasonConfigAbsent, message: "waits for the " + called + " in the platform cluster"}
 	case err != nil:
-		return config, nil, discreet.Step(fmt.Errorf("%s of cluster %q: %w", c.name(), c.platform.ID(), err), "read the %s", c.kind.Kind)
+		return config, redact.Wrap(fmt.Errorf("%s of cluster %q: %w", c.name(), c.platform.ID(), err), "read the %s", c.kind.Kind)
 	}
 	c.keep(config)
 	if !deletion && config.GetDeletionTimestamp() != nil {
-		return config, &wait{reason: ReasonConfigDeleted, message: "the " + called + " in the platform cluster is being deleted"}, nil
+		return config, &wait{reason: ReasonConfigDeleted, message: "the " + called + " in the platform cluster is being deleted"}
 	}
-	return config, nil, nil
+	return config, nil
 }
 
 // keep remembers a config.

@@ -118,7 +118,7 @@ func (r *ConfigReconciler[T]) SetupWithManager(mgr ctrl.Manager) error {
 	config.SetName(r.name)
 	c, err := controller.New(r.name+"-config", mgr, controller.Options{Reconciler: r})
 	if err == nil {
-		_, err = watch(mgr, c, r.platform, only(config), enqueueEdited)
+		_, err = watch(mgr, c, r.platform, only(config), enqueue)
 	}
 	if err != nil {
 		return fmt.Errorf("set up the controller of config %q: %w", r.name, err)

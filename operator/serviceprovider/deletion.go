@@ -6,7 +6,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/redact"
 )
 
 // delete is the way of an object that is to go. The finalizer for the work goes when Delete has succeeded: from then on it is
@@ -15,22 +15,23 @@ func (r *APIReconciler[T, C]) delete(ctx context.Context, o *object[T]) (ctrl.Re
 	working := hasAny(o.raw, r.finalizers.work)
 	if !working && !hasAny(o.raw, r.finalizers.access) { // removed by a user, or by the end of this deletion
 		o.gone = true
-		return r.withdrawUnheld(ctx, o.request)
+		return r.withdrawVanished(ctx, o.request)
 	}
 	gone, err := r.letGo(ctx, o)
 	// Without work nothing is to be cleaned up, whatever is lost, and a cluster whose access is being taken away counts as lost next time.
-	if err != nil && working {
-		return ctrl.Result{}, r.failed(o, err, ClusterContext{})
-	}
-	if w := r.left(gone); working && w != nil {
-		return r.tellWait(ctx, o, w, StatusTerminatingWithReason), nil
+	if working {
+		if err == nil {
+			err = r.left(gone)
+		}
+		if err != nil {
+			return ctrl.Result{}, err
+		}
 	}
 	if err := r.abandon(ctx, gone); err != nil {
-		return ctrl.Result{}, r.failed(o, err, ClusterContext{})
+		return ctrl.Result{}, err
 	}
 	if working {
-		result, err := r.cleanUp(ctx, o, gone)
-		if err != nil || waits(result) {
+		if result, err := r.cleanUp(ctx, o, gone); err != nil || waits(result) {
 			return result, err
 		}
 	}
@@ -39,12 +40,6 @@ func (r *APIReconciler[T, C]) delete(ctx context.Context, o *object[T]) (ctrl.Re
 
 // cleanUp has the author's Delete done.
 func (r *APIReconciler[T, C]) cleanUp(ctx context.Context, o *object[T], gone letGo) (ctrl.Result, error) {
-	limited, cancel := r.limited(ctx)
-	defer cancel()
-	config, _, err := r.configs.wanted(limited, true, "")
-	if err != nil {
-		return ctrl.Result{}, r.failed(o, err, ClusterContext{})
-	}
 	name, do := "Delete", r.author.Delete
 	if len(gone) > 0 {
 		partial, can := r.author.(PartialDeleter[T, C])
@@ -53,22 +48,21 @@ func (r *APIReconciler[T, C]) cleanUp(ctx context.Context, o *object[T], gone le
 		}
 		name, do = "DeletePartially", partial.DeletePartially
 	}
-	found, w, err := r.acquire(askingContext(ctx, config, o.obj), o.request, gone)
+	limited, cancel := r.limited(ctx)
+	defer cancel()
+	config, err := r.configs.wanted(limited, true, "")
+	if err == nil {
+		err = r.acquire(askingContext(limited, config, o.obj), o, gone)
+	}
 	if err != nil {
-		return ctrl.Result{}, r.failed(o, err, found)
+		return ctrl.Result{}, err
 	}
-	if w != nil {
-		w.message += r.howToLetGo(w)
-		return r.tellWait(ctx, o, w, StatusTerminatingWithReason), nil
-	}
-	result, told, err := r.call(ctx, o, name, func(ctx context.Context, obj T) (ctrl.Result, error) {
-		return do(withContext(ctx, config, found), obj, config, found)
-	})
+	result, err := r.call(ctx, o, config, name, do)
 	switch {
 	case err != nil:
-		return ctrl.Result{}, r.failedIn(o, err, found, told)
+		return ctrl.Result{}, err
 	case waits(result):
-		if !told {
+		if !o.told {
 			StatusTerminating(o.obj)
 		}
 		return result, nil
@@ -79,13 +73,11 @@ func (r *APIReconciler[T, C]) cleanUp(ctx context.Context, o *object[T], gone le
 // finishWork notes in the object that nothing is left to be cleaned up.
 func (r *APIReconciler[T, C]) finishWork(ctx context.Context, o *object[T], gone letGo) error {
 	if len(gone) > 0 {
-		r.recorder.warn(ctx, o.obj, ReasonClusterLetGo, "not cleaned up, because the annotation %s says that it is gone for good: %s", LetGoAnnotation, gone)
+		r.warn(ctx, o, ReasonClusterLetGo, "not cleaned up, because the annotation %s says that it is gone for good: %s", LetGoAnnotation, gone)
 	}
+	o.told = false
 	r.last.forget(o.request)
-	if err := r.removeFinalizers(ctx, o, r.finalizers.work); err != nil {
-		return r.failed(o, err, ClusterContext{})
-	}
-	return nil
+	return r.removeFinalizers(ctx, o, r.finalizers.work)
 }
 
 // withdraw has the access taken away, and then lets the object go.
@@ -94,28 +86,26 @@ func (r *APIReconciler[T, C]) withdraw(ctx context.Context, o *object[T]) (ctrl.
 	defer cancel()
 	result, err := r.access.ReconcileDelete(limited, o.request)
 	if err != nil {
-		return ctrl.Result{}, r.failed(o, discreet.Step(err, "take away access to clusters"), ClusterContext{})
+		return ctrl.Result{}, redact.Wrap(err, "take away access to clusters")
 	}
 	if waits(result) {
 		message := "waits until access to its clusters is taken away"
 		if leaving := r.leaving(limited, o.request); len(leaving) > 0 {
 			message += ": " + strings.Join(leaving, ", ")
 		}
-		StatusTerminatingWithReason(o.obj, ReasonAccessLeaving, message)
+		o.says(ReasonAccessLeaving, message)
 		return result, nil
 	}
-	if err := r.removeFinalizers(ctx, o, r.finalizers.access); err != nil {
-		return ctrl.Result{}, r.failed(o, err, ClusterContext{})
-	}
-	o.gone = true
-	return ctrl.Result{}, nil
+	err = r.removeFinalizers(ctx, o, r.finalizers.access)
+	o.gone = o.gone || err == nil
+	return ctrl.Result{}, err
 }
 
 // leaving are the clusters of which there still is an access request.
-func (r *APIReconciler[T, C]) leaving(ctx context.Context, request ctrl.Request) []string {
-	var ids []string
-	for _, a := range r.accesses {
-		if ar, err := a.request(ctx, request); err == nil && ar != nil {
+func (r *APIReconciler[T, C]) leaving(ctx context.Context, request ctrl.Request) (ids []string) {
+	all, _ := r.asked(ctx, request) // the message names none then
+	for _, a := range all {
+		if a.asked != nil {
 			ids = append(ids, a.id)
 		}
 	}

@@ -68,7 +68,7 @@
 //     API server does not answer. Changes of an object itself do not wait in this line.
 //   - A cluster that does not answer holds up its own objects, for no longer than APIReconcilerBuilder.Timeout each time, and
 //     their status names it.
-//   - Of the objects the metadata is kept in memory, and, of those that CreateOrUpdate was called for, the last state as JSON.
+//   - Of the objects the metadata is kept in memory, and, of those that CreateOrUpdate was called for, the last state.
 //
 // # Permissions
 //

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
-	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/redact"
 	clustersv1alpha1 "github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/target"
 )
@@ -31,92 +31,85 @@ import (
 const LetGoAnnotation = "serviceprovider.operatorkit.io/let-go"
 
 // letGo are clusters that are gone for good.
-type letGo []lostCluster
-
-// lostCluster is one of them, and the access request for it, nil if there is none.
-type lostCluster struct {
-	id      string
-	request *clustersv1alpha1.AccessRequest
-}
+type letGo []access
 
 func (l letGo) has(id string) bool {
-	return slices.ContainsFunc(l, func(lost lostCluster) bool { return lost.id == id })
+	return slices.ContainsFunc(l, func(a access) bool { return a.id == id })
 }
 
 // String names them.
-func (l letGo) String() string {
-	var ids []string
-	for _, lost := range l {
-		ids = append(ids, lost.id)
+func (l letGo) String() string { return strings.Join(idsOf(l), ", ") }
+
+func idsOf(all []access) (ids []string) {
+	for _, a := range all {
+		ids = append(ids, a.id)
 	}
-	return strings.Join(ids, ", ")
+	return ids
 }
 
 // letGo reads the annotation. Ids that are unknown, and those of clusters that are there, count for nothing, and events name them.
 func (r *APIReconciler[T, C]) letGo(ctx context.Context, o *object[T]) (letGo, error) {
+	named := o.raw.GetAnnotations()[LetGoAnnotation]
+	if named == "" {
+		return nil, nil
+	}
+	limited, cancel := r.limited(ctx)
+	defer cancel()
+	all, err := r.asked(limited, o.request)
+	if err != nil {
+		return nil, err
+	}
 	var gone letGo
-	var unknown, known []string
-	for id := range strings.SplitSeq(o.raw.GetAnnotations()[LetGoAnnotation], ",") {
+	var unknown []string
+	for id := range strings.SplitSeq(named, ",") {
 		id = strings.TrimSpace(id)
-		i := slices.IndexFunc(r.accesses, func(a access) bool { return a.id == id })
+		i := slices.IndexFunc(all, func(a access) bool { return a.id == id })
 		if i < 0 && id != "" {
 			unknown = append(unknown, id)
 		}
 		if i < 0 || gone.has(id) {
 			continue
 		}
-		asked, lost, err := r.isLost(ctx, o.request, r.accesses[i])
+		lost, err := r.isLost(ctx, o.request, all[i])
 		if err != nil {
 			return nil, err
 		}
 		if !lost {
-			r.recorder.warn(ctx, o.obj, ReasonClusterAnswers, "annotation %s names the %s cluster, which answers: it is cleaned up", LetGoAnnotation, id)
+			r.warn(ctx, o, ReasonClusterAnswers, "annotation %s names the %s cluster, which answers: it is cleaned up", LetGoAnnotation, id)
 			continue
 		}
-		gone = append(gone, lostCluster{id, asked})
+		gone = append(gone, all[i])
 	}
 	if len(unknown) > 0 {
-		for _, a := range r.accesses {
-			known = append(known, a.id)
-		}
-		r.recorder.warn(ctx, o.obj, ReasonInvalidAnnotation, "annotation %s names no cluster of the object: %q; there are %q", LetGoAnnotation, unknown, known)
+		r.warn(ctx, o, ReasonInvalidAnnotation, "annotation %s names no cluster of the object: %q; there are %q", LetGoAnnotation, unknown, idsOf(all))
 	}
 	return gone, nil
 }
 
 // isLost tells whether nothing can be cleaned up in a cluster: nobody grants access to it any more, or it does not answer.
-// asked is the access request, nil if there is none.
-func (r *APIReconciler[T, C]) isLost(ctx context.Context, request ctrl.Request, a access) (asked *clustersv1alpha1.AccessRequest, lost bool, err error) {
-	limited, cancel := r.limited(ctx)
-	defer cancel()
-	if !a.fixed {
-		asked, err = a.request(limited, request)
-		switch {
-		case apierrors.IsNotFound(err), err == nil && asked == nil:
-			return nil, true, nil
-		case err != nil:
-			return nil, false, discreet.Step(err, "read the access request for the %s cluster", a.id)
-		case asked.DeletionTimestamp != nil, asked.Status.Phase == clustersv1alpha1.PhaseDenied, clustersv1alpha1.IsAbandoned(asked),
-			neverGranted(asked):
-			return asked, true, nil
-		}
+func (r *APIReconciler[T, C]) isLost(ctx context.Context, request ctrl.Request, a access) (bool, error) {
+	if ar := a.asked; !a.fixed && (ar == nil || ar.DeletionTimestamp != nil || ar.Status.Phase == clustersv1alpha1.PhaseDenied ||
+		clustersv1alpha1.IsAbandoned(ar) || ar.Status.Phase == clustersv1alpha1.PhasePending && nothingMade(ar)) {
+		return true, nil
 	}
-	c, err := a.cluster(limited, request)
+	ctx, cancel := r.limited(ctx)
+	defer cancel()
+	c, err := a.open(ctx, request)
 	if err == nil && c != nil {
-		err = c.Client().Get(limited, client.ObjectKey{Name: metav1.NamespaceDefault}, namespaceNamed(metav1.NamespaceDefault))
+		err = c.Client().Get(ctx, client.ObjectKey{Name: metav1.NamespaceDefault}, namespaceNamed(metav1.NamespaceDefault))
 	}
 	switch {
 	case err == nil, apierrors.ReasonForError(err) != metav1.StatusReasonUnknown && c != nil:
-		return asked, false, nil
+		return false, nil
 	case silent(err, c):
-		return asked, true, nil
+		return true, nil
 	}
-	return asked, false, discreet.Step(err, "look whether the %s cluster answers", a.id)
+	return false, redact.Wrap(err, "look whether the %s cluster answers", a.id)
 }
 
-// neverGranted tells whether nothing was ever made in a cluster for a request: the one that access is granted to stays in its status.
-func neverGranted(ar *clustersv1alpha1.AccessRequest) bool {
-	return ar.Status.Phase == clustersv1alpha1.PhasePending && ar.Status.ClusterRef == nil && ar.Status.SecretRef == nil
+// nothingMade tells whether nothing was ever made in a cluster for a request: the one that access is granted to stays in its status.
+func nothingMade(ar *clustersv1alpha1.AccessRequest) bool {
+	return ar.Status.ClusterRef == nil && ar.Status.SecretRef == nil
 }
 
 // silent tells whether an error says that a cluster does not answer. One that refuses our credentials does, and that we don't run says
@@ -129,46 +122,33 @@ func silent(err error, c *clusters.Cluster) bool {
 	return !errors.Is(err, target.ErrNotRunning) && !errors.Is(err, target.ErrReleased) && unreachable(err, []*clusters.Cluster{c}) != nil
 }
 
-// left is what a deletion waits for when clusters were let go and the author can't clean up the others without them, nil for nothing.
-func (r *APIReconciler[T, C]) left(gone letGo) *wait {
-	var left []string
-	for _, a := range r.accesses {
-		if !gone.has(a.id) {
-			left = append(left, a.id)
-		}
-	}
+// left says what a deletion waits for when clusters were let go and the author can't clean up the others without them.
+func (r *APIReconciler[T, C]) left(gone letGo) error {
+	left := slices.DeleteFunc(slices.Clone(r.accesses), func(a access) bool { return gone.has(a.id) })
 	if _, can := r.author.(PartialDeleter[T, C]); can || len(gone) == 0 || len(left) == 0 {
 		return nil
 	}
-	w := &wait{reason: ReasonClustersLeft, message: fmt.Sprintf(
+	return &wait{after: accessPause, reason: ReasonClustersLeft, message: fmt.Sprintf(
 		"the annotation %s lets go of %s, and the provider can't clean up %s without it: ask the platform to let go of that too, or wait until all answer",
-		LetGoAnnotation, gone, strings.Join(left, ", "))}
-	return w.noLaterThan(0)
-}
-
-func (r *APIReconciler[T, C]) howToLetGo(w *wait) string {
-	if w.reason != ReasonAccessLeaving && w.reason != ReasonAccessDenied {
-		return ""
-	}
-	return fmt.Sprintf("; if the cluster is gone for good, name it in the annotation %s", LetGoAnnotation)
+		LetGoAnnotation, gone, letGo(left))}
 }
 
 // abandon tells whoever grants access that it has nothing to clean up in clusters that are gone.
 func (r *APIReconciler[T, C]) abandon(ctx context.Context, gone letGo) error {
-	for _, g := range gone {
-		if g.request == nil || clustersv1alpha1.IsAbandoned(g.request) {
+	ctx, cancel := r.limited(ctx)
+	defer cancel()
+	for _, a := range gone {
+		if a.asked == nil || clustersv1alpha1.IsAbandoned(a.asked) {
 			continue
 		}
-		limited, cancel := r.limited(ctx)
-		defer cancel()
-		changed := g.request.DeepCopy()
+		changed := a.asked.DeepCopy()
 		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, clustersv1alpha1.AbandonAnnotation, "true")
-		err := r.platform.Client().Patch(limited, changed, client.MergeFromWithOptions(g.request, client.MergeFromWithOptimisticLock{}))
+		err := r.platform.Client().Patch(ctx, changed, client.MergeFromWithOptions(a.asked, client.MergeFromWithOptimisticLock{}))
 		if apierrors.IsConflict(err) {
 			err = fmt.Errorf("%w: %w", errChanged, err)
 		}
 		if client.IgnoreNotFound(err) != nil {
-			return discreet.Step(err, "abandon the access request for the %s cluster", g.id)
+			return redact.Wrap(err, "abandon the access request for the %s cluster", a.id)
 		}
 	}
 	return nil

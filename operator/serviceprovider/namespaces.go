@@ -7,12 +7,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/operatorkit/operatorkit/informer"
-	"github.com/operatorkit/operatorkit/internal/panics"
 )
 
 func namespaceNamed(name string) *metav1.PartialObjectMetadata {
@@ -28,8 +26,6 @@ func (r *APIReconciler[T, C]) serves(ctx context.Context, obj client.Object) (bo
 	if r.namespacePredicate == nil || obj.GetNamespace() == "" || leaves {
 		return true, nil
 	}
-	ctx, cancel := r.limited(ctx)
-	defer cancel()
 	namespace := namespaceNamed(obj.GetNamespace())
 	err := r.onboarding.Client().Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
 	switch {
@@ -41,10 +37,10 @@ func (r *APIReconciler[T, C]) serves(ctx context.Context, obj client.Object) (bo
 	return r.namespacePredicate(namespace), nil
 }
 
-// namespaceChanged has the objects of a namespace reconciled that is served from now on.
+// namespaceChanged has the objects of a namespace reconciled that was changed: it may be served from now on.
 func (r *APIReconciler[T, C]) namespaceChanged(objects *informer.Kubernetes) func(context.Context, informer.Event, queue) {
-	return func(ctx context.Context, e informer.Event, queue queue) {
-		if e.Type != informer.Updated || !r.begins(ctx, e.Old.(*metav1.PartialObjectMetadata), e.Object.(*metav1.PartialObjectMetadata)) {
+	return func(_ context.Context, e informer.Event, queue queue) {
+		if e.Type != informer.Updated || !edited(e) {
 			return
 		}
 		for _, key := range objects.Keys() {
@@ -53,17 +49,4 @@ func (r *APIReconciler[T, C]) namespaceChanged(objects *informer.Kubernetes) fun
 			}
 		}
 	}
-}
-
-// begins tells whether a namespace was not served before a change, and is now. If the predicate panics it may be.
-func (r *APIReconciler[T, C]) begins(ctx context.Context, before, after *metav1.PartialObjectMetadata) (begins bool) {
-	err := panics.Recovered(func() error {
-		begins = r.namespacePredicate(after) && !r.namespacePredicate(before)
-		return nil
-	})
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "the predicate on namespaces panicked; its objects are looked at", "namespace", after.Name)
-		return true
-	}
-	return begins
 }

@@ -58,12 +58,22 @@ type object[T API] struct {
 	before map[string]any
 	// gone is set when nothing holds the object any more.
 	gone bool
+	// clusters are those that were found. told tells that the author has said something in the condition Ready.
+	clusters ClusterContext
+	told     bool
+}
+
+// says tells in the status what the object waits for.
+func (o *object[T]) says(reason, message string) {
+	if o.raw.GetDeletionTimestamp() != nil {
+		StatusTerminatingWithReason(o.obj, reason, message)
+	} else {
+		StatusProgressing(o.obj, reason, message)
+	}
 }
 
 // fetch reads an object from the API server, not from a cache that may be late.
 func (r *APIReconciler[T, C]) fetch(ctx context.Context, req ctrl.Request) (*object[T], error) {
-	ctx, cancel := r.limited(ctx)
-	defer cancel()
 	o := &object[T]{request: req, raw: r.blank(req), obj: r.empty()}
 	if err := r.onboarding.Client().Get(ctx, req.NamespacedName, o.raw); err != nil {
 		return nil, fmt.Errorf("read it from cluster %q: %w", r.onboarding.ID(), err)
@@ -87,8 +97,6 @@ func (r *APIReconciler[T, C]) blank(req ctrl.Request) *unstructured.Unstructured
 
 // patchMetadata sends a patch of the metadata that is valid for the object as it was read and for no other version.
 func (r *APIReconciler[T, C]) patchMetadata(ctx context.Context, o *object[T], metadata map[string]any) error {
-	ctx, cancel := r.limited(ctx)
-	defer cancel()
 	metadata["uid"], metadata["resourceVersion"] = o.raw.GetUID(), o.raw.GetResourceVersion()
 	body, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
@@ -110,17 +118,20 @@ func (r *APIReconciler[T, C]) patchMetadata(ctx context.Context, o *object[T], m
 	return nil
 }
 
-// ensureFinalizer puts a finalizer on an object, the first of those given, in the place of the former ones, which are the others, and claims
-// its status if nobody else has. The status says when it can't.
-func (r *APIReconciler[T, C]) ensureFinalizer(ctx context.Context, o *object[T], finalizers []string) error {
+// ensureFinalizers puts finalizers on an object, the first of each list, in the place of the former ones, which are the others, and claims
+// its status if nobody else has.
+func (r *APIReconciler[T, C]) ensureFinalizers(ctx context.Context, o *object[T], lists ...[]string) error {
 	before := o.raw.GetFinalizers()
-	list := slices.DeleteFunc(slices.Clone(before), func(f string) bool { return slices.Contains(finalizers[1:], f) })
-	if !slices.Contains(list, finalizers[0]) {
-		list = append(list, finalizers[0])
+	after := slices.Clone(before)
+	for _, finalizers := range lists {
+		after = slices.DeleteFunc(after, func(f string) bool { return slices.Contains(finalizers[1:], f) })
+		if !slices.Contains(after, finalizers[0]) {
+			after = append(after, finalizers[0])
+		}
 	}
 	metadata := map[string]any{}
-	if !slices.Equal(list, before) {
-		metadata["finalizers"] = list
+	if !slices.Equal(after, before) {
+		metadata["finalizers"] = after
 	}
 	if own := claims.By(r.identity); r.reporter(o.raw) == "" && o.raw.GetAnnotations()[claims.Annotation] != own {
 		metadata["annotations"] = map[string]string{claims.Annotation: own}
@@ -128,10 +139,8 @@ func (r *APIReconciler[T, C]) ensureFinalizer(ctx context.Context, o *object[T],
 	if len(metadata) == 0 {
 		return nil
 	}
-	if err := r.patchMetadata(ctx, o, metadata); errors.Is(err, errChanged) {
-		return err
-	} else if err != nil {
-		return r.failed(o, fmt.Errorf("add finalizers: %w", err), ClusterContext{})
+	if err := r.patchMetadata(ctx, o, metadata); err != nil {
+		return fmt.Errorf("add finalizers: %w", err)
 	}
 	return nil
 }
@@ -143,25 +152,26 @@ func (r *APIReconciler[T, C]) reporter(obj client.Object) string {
 
 // removeFinalizers takes finalizers off an object, in whatever version it is by now, and reads it anew.
 func (r *APIReconciler[T, C]) removeFinalizers(ctx context.Context, o *object[T], finalizers []string) error {
-	limited, cancel := r.limited(ctx)
+	ctx, cancel := r.limited(ctx)
 	defer cancel()
 	for _, f := range finalizers {
 		if !slices.Contains(o.raw.GetFinalizers(), f) {
 			continue
 		}
-		if err := r.objects.RemoveFinalizer(limited, o.raw, f); apierrors.IsConflict(err) {
+		if err := r.objects.RemoveFinalizer(ctx, o.raw, f); apierrors.IsConflict(err) {
 			return fmt.Errorf("%w: %w", errChanged, err)
 		} else if err != nil {
 			return err
 		}
+	}
+	if o.gone {
+		return nil
 	}
 	return r.refresh(ctx, o)
 }
 
 // refresh reads the raw object anew. One of the same name that is another object counts as gone.
 func (r *APIReconciler[T, C]) refresh(ctx context.Context, o *object[T]) error {
-	ctx, cancel := r.limited(ctx)
-	defer cancel()
 	fresh := r.blank(o.request)
 	err := r.onboarding.Client().Get(ctx, o.request.NamespacedName, fresh)
 	if apierrors.IsNotFound(err) || err == nil && fresh.GetUID() != o.raw.GetUID() {

@@ -38,7 +38,7 @@ func (r *APIReconciler[T, C]) dropOperation(ctx context.Context, o *object[T]) e
 		}
 		return nil
 	default:
-		r.recorder.warn(ctx, o.obj, ReasonInvalidAnnotation, "annotation %s: %q is neither %q nor %q", OperationAnnotation, operation, OperationIgnore, OperationReconcile)
+		r.warn(ctx, o, ReasonInvalidAnnotation, "annotation %s: %q is neither %q nor %q", OperationAnnotation, operation, OperationIgnore, OperationReconcile)
 		return nil
 	}
 }

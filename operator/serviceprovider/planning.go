@@ -2,7 +2,6 @@ package serviceprovider
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -32,14 +31,11 @@ func (r *APIReconciler[T, C]) planned(ctx context.Context, obj any) (context.Con
 		reconciliationcanceledcontext.SetCanceled(ctx)
 		return ctx, err
 	}
-	var found ClusterContext
-	config, w, err := r.configs.wanted(ctx, leaves, r.configs.name())
-	if err == nil && w == nil {
-		found, w, err = r.have(ctx, ctrl.Request{NamespacedName: keyOf(planned)}, nil, true)
+	config, err := r.configs.wanted(ctx, leaves, r.configs.name())
+	if err != nil {
+		return nil, err
 	}
-	if err == nil && w != nil {
-		err = errors.New(w.message)
-	}
+	found, err := r.have(ctx, ctrl.Request{NamespacedName: keyOf(planned)}, nil, true)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/operatorkit/operatorkit/internal/panics"
 	"github.com/operatorkit/operatorkit/internal/statusmap"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
-	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/redact"
 )
 
 // conflictPause is when an object is looked at again that somebody else has changed at the same moment.
@@ -47,10 +47,11 @@ type APIReconciler[T API, C Config] struct {
 	configMapNamespace string
 	workers            int
 	timeout            time.Duration
-	recorder           *recorder
-	changes            *spread
-	last               *lastStates
-	brake              *brake
+	// recorder writes events, nil for none.
+	recorder framework.EventRecorder
+	changes  *pacer
+	last     *lastStates
+	brake    *brake
 }
 
 // Reconcile brings one object up to date, in the steps that the package documentation lists, and writes its status. It is what
@@ -80,7 +81,9 @@ func (r *APIReconciler[T, C]) reconcile(ctx context.Context, req ctrl.Request) (
 	if len(r.namespaces) > 0 && !slices.Contains(r.namespaces, req.Namespace) {
 		return ctrl.Result{}, nil // its access has changed, which is watched for all namespaces
 	}
-	o, err := r.fetch(ctx, req)
+	limited, cancel := r.limited(ctx)
+	defer cancel()
+	o, err := r.fetch(limited, req)
 	if apierrors.IsNotFound(err) {
 		return r.orphaned(ctx, req)
 	}
@@ -91,33 +94,34 @@ func (r *APIReconciler[T, C]) reconcile(ctx context.Context, req ctrl.Request) (
 	if r.leftAlone(o) {
 		return ctrl.Result{}, nil
 	}
-	if serves, err := r.serves(ctx, o.raw); err != nil || !serves {
+	if serves, err := r.serves(limited, o.raw); err != nil || !serves {
 		return ctrl.Result{}, err
-	}
-	if err := r.dropOperation(ctx, o); err != nil {
-		return changedMeanwhile(err)
 	}
 	way := r.update
 	if o.raw.GetDeletionTimestamp() != nil {
 		way = r.delete
 	}
 	var result ctrl.Result
-	if panicked := panics.Recovered(func() error { result, err = way(ctx, o); return nil }); panicked != nil {
-		result, err = ctrl.Result{}, r.failed(o, panicked, ClusterContext{})
-	}
-	if o.gone && err == nil {
-		return result, nil
-	} else if o.gone {
-		return ctrl.Result{}, err
+	err = panics.Recovered(func() (err error) {
+		if err = r.dropOperation(limited, o); err == nil {
+			result, err = way(ctx, o)
+		}
+		return err
+	})
+	if o.gone {
+		return result, err
 	}
 	if hasAny(o.raw, r.finalizers.work) {
 		r.last.keep(req, o.obj)
 	}
-	if err != nil {
-		if conflict, again := changedMeanwhile(err); again == nil {
-			return conflict, nil
-		}
-		r.recorder.warn(ctx, o.obj, ReasonReconcileFailed, "%s", discreet.Text(err))
+	if errors.Is(err, errChanged) {
+		return ctrl.Result{RequeueAfter: conflictPause}, nil
+	}
+	var w *wait
+	if errors.As(err, &w) {
+		result, err = r.tellWait(ctx, o, w), nil
+	} else if err != nil {
+		r.tellFailure(ctx, o, err)
 	}
 	written, statusErr := r.writeStatus(ctx, o)
 	if err == nil && statusErr == nil && !written {
@@ -126,55 +130,18 @@ func (r *APIReconciler[T, C]) reconcile(ctx context.Context, req ctrl.Request) (
 	return result, errors.Join(err, statusErr)
 }
 
-// changedMeanwhile is the result of a reconciliation that ends because the object is not what it was any more. Other errors are
-// returned.
-func changedMeanwhile(err error) (ctrl.Result, error) {
-	if errors.Is(err, errChanged) {
-		return ctrl.Result{RequeueAfter: conflictPause}, nil
-	}
-	return ctrl.Result{}, err
-}
-
 // update is the way of an object that is to stay.
 func (r *APIReconciler[T, C]) update(ctx context.Context, o *object[T]) (ctrl.Result, error) {
-	limited, cancel := r.limited(ctx)
-	defer cancel()
-	if _, known := r.last.of(o.request); known { // it is worked for, and may have lost its finalizers
-		for _, finalizers := range [][]string{r.finalizers.access, r.finalizers.work} {
-			if err := r.ensureFinalizer(ctx, o, finalizers); err != nil {
-				return ctrl.Result{}, err
-			}
-		}
-	}
-	config, w, err := r.configs.wanted(limited, false, r.configs.kind.Kind)
-	switch {
-	case err != nil:
-		return ctrl.Result{}, r.failed(o, err, ClusterContext{})
-	case w != nil:
-		return r.tellWait(ctx, o, w, StatusProgressing), nil
-	}
-	if err := r.ensureFinalizer(ctx, o, r.finalizers.access); err != nil {
-		return ctrl.Result{}, err
-	}
-	found, w, err := r.acquire(askingContext(ctx, config, o.obj), o.request, nil)
+	config, err := r.prepare(ctx, o)
 	if err != nil {
-		return ctrl.Result{}, r.failed(o, err, found)
-	}
-	if w != nil {
-		return r.tellWait(ctx, o, w, StatusProgressing), nil
-	}
-	// Without access there is no work, and nothing that a deletion would have to undo.
-	if err := r.ensureFinalizer(ctx, o, r.finalizers.work); err != nil {
 		return ctrl.Result{}, err
 	}
 	poll := config.PollInterval()
-	result, told, err := r.call(ctx, o, "CreateOrUpdate", func(ctx context.Context, obj T) (ctrl.Result, error) {
-		return r.author.CreateOrUpdate(withContext(ctx, config, found), obj, config, found)
-	})
+	result, err := r.call(ctx, o, config, "CreateOrUpdate", r.author.CreateOrUpdate)
 	switch {
 	case err != nil:
-		return ctrl.Result{}, r.failedIn(o, err, found, told)
-	case told:
+		return ctrl.Result{}, err
+	case o.told:
 	case waits(result):
 		StatusProgressing(o.obj, "", "the provider is at work")
 	default:
@@ -186,53 +153,70 @@ func (r *APIReconciler[T, C]) update(ctx context.Context, o *object[T]) (ctrl.Re
 	return result, nil
 }
 
-// call calls the author, for no longer than the timeout. It tells whether the author has said something in the condition Ready.
-func (r *APIReconciler[T, C]) call(ctx context.Context, o *object[T], function string, do func(ctx context.Context, obj T) (ctrl.Result, error)) (result ctrl.Result, told bool, err error) {
+// prepare has an object held that is to stay, and finds its config and its clusters.
+func (r *APIReconciler[T, C]) prepare(ctx context.Context, o *object[T]) (config C, err error) {
 	ctx, cancel := r.limited(ctx)
+	defer cancel()
+	if _, known := r.last.of(o.request); known { // it is worked for, and may have lost its finalizers
+		if err := r.ensureFinalizers(ctx, o, r.finalizers.access, r.finalizers.work); err != nil {
+			return config, err
+		}
+	}
+	if config, err = r.configs.wanted(ctx, false, r.configs.kind.Kind); err != nil {
+		return config, err
+	}
+	if err := r.ensureFinalizers(ctx, o, r.finalizers.access); err != nil {
+		return config, err
+	}
+	if err := r.acquire(askingContext(ctx, config, o.obj), o, nil); err != nil {
+		return config, err
+	}
+	// Without access there is no work, and nothing that a deletion would have to undo.
+	return config, r.ensureFinalizers(ctx, o, r.finalizers.work)
+}
+
+// call calls the author, for no longer than the timeout, and notes whether that has said something in the condition Ready.
+func (r *APIReconciler[T, C]) call(ctx context.Context, o *object[T], config C, name string,
+	do func(ctx context.Context, obj T, config C, clusters ClusterContext) (ctrl.Result, error),
+) (result ctrl.Result, err error) {
+	ctx, cancel := r.limited(withContext(ctx, config, o.clusters))
 	defer cancel()
 	restore, version := markReady(o.obj), o.obj.GetResourceVersion()
 	given, err := statusmap.Of(o.obj)
 	if err != nil {
-		return result, false, err
+		return result, err
 	}
 	err = panics.Recovered(func() (err error) {
-		result, err = do(ctx, o.obj)
+		result, err = do(ctx, o.obj, config, o.clusters)
 		return err
 	})
-	told = restore()
+	o.told = restore()
 	if o.obj.GetResourceVersion() != version { // the author has written the status, with the mark in it
 		err = errors.Join(err, r.rewritten(ctx, o, given))
 	}
 	if err != nil {
-		err = fmt.Errorf("%s: %w", function, secretscontext.ScrubError(ctx, err))
+		err = fmt.Errorf("%s: %w", name, secretscontext.ScrubError(ctx, err))
 	}
-	return result, told, err
+	return result, err
 }
 
 func (r *APIReconciler[T, C]) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("it took longer than %s", r.timeout))
 }
 
-// failedIn is failed for an error of the author, who may have told something better: unless that is that the object is ready.
-func (r *APIReconciler[T, C]) failedIn(o *object[T], err error, found ClusterContext, told bool) error {
-	if told && !isReady(o.obj) {
-		return err
+// tellFailure says in an event and in the status that there was an error, as far as users are told of it. What the author has said is better,
+// unless that is that the object is ready.
+func (r *APIReconciler[T, C]) tellFailure(ctx context.Context, o *object[T], err error) {
+	message := redact.Text(err)
+	r.warn(ctx, o, ReasonReconcileFailed, "%s", message)
+	if o.told && !isReady(o.obj) {
+		return
 	}
-	return r.failed(o, err, found)
-}
-
-// failed says in the status that there was an error, as far as users are told of it. It returns the error.
-func (r *APIReconciler[T, C]) failed(o *object[T], err error, found ClusterContext) error {
-	reason, message := ReasonReconcileFailed, discreet.Text(err)
-	if c := unreachable(err, r.reached(found)); c != nil {
-		reason, message = ReasonClusterUnreachable, fmt.Sprintf("waits for the cluster %q to answer: %s", c.ID(), discreet.Text(err))
+	if c := unreachable(err, r.reached(o.clusters)); c != nil {
+		o.says(ReasonClusterUnreachable, fmt.Sprintf("waits for the cluster %q to answer: %s", c.ID(), message))
+		return
 	}
-	if o.raw.GetDeletionTimestamp() != nil {
-		StatusTerminatingWithReason(o.obj, reason, message)
-	} else {
-		StatusProgressing(o.obj, reason, message)
-	}
-	return err
+	o.says(ReasonReconcileFailed, message)
 }
 
 // reached are the clusters that a reconciliation sends requests to.

@@ -3,13 +3,10 @@ package serviceprovider
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/operatorkit/operatorkit/context/secretscontext"
-	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/internal/cut"
 )
 
@@ -25,18 +22,9 @@ const (
 	ReasonClusterAnswers = "ClusterAnswers"
 )
 
-// recorder writes events, once there is something to write them with. Events that say the same as before are the business of
-// what writes them: it counts them.
-type recorder struct {
-	to atomic.Pointer[framework.EventRecorder]
-}
-
-func (r *recorder) set(to framework.EventRecorder) { r.to.Store(&to) }
-
-func (r *recorder) isSet() bool { return r.to.Load() != nil }
-
-func (r *recorder) warn(ctx context.Context, obj runtime.Object, reason, format string, args ...any) {
-	if to := r.to.Load(); to != nil {
-		(*to).Event(obj, corev1.EventTypeWarning, reason, cut.Text(secretscontext.Scrub(ctx, fmt.Sprintf(format, args...)), messageLimit))
+// warn writes an event on an object. Events that say the same as before are the business of what writes them: it counts them.
+func (r *APIReconciler[T, C]) warn(ctx context.Context, o *object[T], reason, format string, args ...any) {
+	if r.recorder != nil && !o.gone {
+		r.recorder.Event(o.obj, corev1.EventTypeWarning, reason, cut.Text(secretscontext.Scrub(ctx, fmt.Sprintf(format, args...)), messageLimit))
 	}
 }

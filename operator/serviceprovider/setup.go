@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -48,10 +47,21 @@ func (r *APIReconciler[T, C]) SetupWithManager(mgr ctrl.Manager, name string, pr
 	if err != nil {
 		return fmt.Errorf("set up %q: %w", name, err)
 	}
-	if r.recorder.isSet() {
+	if r.recorder != nil {
 		return nil
 	}
-	return mgr.Add(&recorderRunnable{name: r.identity.Operator + "/" + name, recorder: r.recorder, cluster: r.onboarding})
+	deps, err := operator.NewDependencies(operator.DependenciesConfig{
+		Name: r.identity.Operator + "/" + name, RESTConfig: r.onboarding.RESTConfig(), Scheme: r.onboarding.Scheme(), Logger: logging.FromLogr(logr.Discard()),
+	})
+	if err != nil {
+		return fmt.Errorf("set up %q: make a recorder of events: %w", name, err)
+	}
+	r.recorder = deps.Recorder
+	return mgr.Add(always(func(ctx context.Context) error {
+		defer deps.Close()
+		<-ctx.Done()
+		return nil
+	}))
 }
 
 // queue are the objects that wait to be reconciled.
@@ -64,7 +74,7 @@ func (r *APIReconciler[T, C]) watch(mgr ctrl.Manager, c controller.Controller, u
 		errs = append(errs, err)
 		return objects
 	}
-	objects := watch(r.onboarding, informer.KubernetesConfig{Object: r.empty(), MetadataOnly: true, Namespaces: r.namespaces}, r.enqueue)
+	objects := watch(r.onboarding, informer.KubernetesConfig{Object: r.empty(), MetadataOnly: true, Namespaces: r.namespaces}, enqueue)
 	if r.namespacePredicate != nil {
 		watch(r.onboarding, informer.KubernetesConfig{Object: namespaceNamed("")}, r.namespaceChanged(objects))
 	}
@@ -110,17 +120,17 @@ func watch(mgr ctrl.Manager, c controller.Controller, in *clusters.Cluster, conf
 	if err != nil {
 		return nil, fmt.Errorf("watch cluster %q: %w", in.ID(), err)
 	}
-	return objects, errors.Join(mgr.Add(running{objects}), c.Watch(watched{objects, changed}))
+	return objects, errors.Join(mgr.Add(always(objects.Run)), c.Watch(watched{objects, changed}))
 }
 
-// running runs a source with a manager, also while that does not lead.
-type running struct{ *informer.Kubernetes }
+// always runs with a manager, also while that does not lead.
+type always func(ctx context.Context) error
 
 // Start implements manager.Runnable.
-func (r running) Start(ctx context.Context) error { return r.Run(ctx) }
+func (run always) Start(ctx context.Context) error { return run(ctx) }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (running) NeedLeaderElection() bool { return false }
+func (always) NeedLeaderElection() bool { return false }
 
 // watched is a source.SyncingSource.
 type watched struct {
@@ -146,8 +156,9 @@ func only(config client.Object) informer.KubernetesConfig {
 	return one
 }
 
-// edited tells whether a user has changed an object, or it has come or gone. What the runtime changes does not count: finalizers, the
-// status, the annotation that it drops, and a claim. That a claim is dropped does.
+// edited tells whether a user has changed an object, or it has come or gone. What the runtime changes does not count: the finalizers that it
+// adds, the status, the annotation that it drops, and a claim. That a claim is dropped does, and so does a finalizer that is lost before the
+// deletion.
 func edited(e informer.Event) bool {
 	if e.Type != informer.Updated {
 		return true
@@ -160,30 +171,12 @@ func edited(e informer.Event) bool {
 	if _, still := is[OperationAnnotation]; !still && was[OperationAnnotation] == OperationReconcile {
 		delete(was, OperationAnnotation)
 	}
-	return before.GetGeneration() != after.GetGeneration() || !maps.Equal(before.GetLabels(), after.GetLabels()) || !maps.Equal(was, is)
+	lost := after.GetDeletionTimestamp() == nil && len(after.GetFinalizers()) < len(before.GetFinalizers())
+	return lost || before.GetGeneration() != after.GetGeneration() || !maps.Equal(before.GetLabels(), after.GetLabels()) || !maps.Equal(was, is)
 }
 
-// enqueue is enqueueEdited, also for objects that have lost a finalizer.
-func (r *APIReconciler[T, C]) enqueue(ctx context.Context, e informer.Event, queue queue) {
-	if r.losesFinalizer(e) {
-		queue.Add(reconcile.Request{NamespacedName: e.Key})
-		return
-	}
-	enqueueEdited(ctx, e, queue)
-}
-
-// losesFinalizer reports whether an object that is not being deleted has lost a finalizer of the runtime.
-func (r *APIReconciler[T, C]) losesFinalizer(e informer.Event) bool {
-	if e.Type != informer.Updated || e.Object.(client.Object).GetDeletionTimestamp() != nil {
-		return false
-	}
-	return slices.ContainsFunc([][]string{r.finalizers.work, r.finalizers.access}, func(finalizers []string) bool {
-		return hasAny(e.Old.(client.Object), finalizers) && !hasAny(e.Object.(client.Object), finalizers)
-	})
-}
-
-// enqueueEdited has an object reconciled that a user has changed, before those that were there at the start.
-func enqueueEdited(_ context.Context, e informer.Event, queue queue) {
+// enqueue has an object reconciled that a user has changed, before those that were there at the start.
+func enqueue(_ context.Context, e informer.Event, queue queue) {
 	request := reconcile.Request{NamespacedName: e.Key}
 	if line, ok := queue.(priorityqueue.PriorityQueue[reconcile.Request]); ok && e.Backlog {
 		line.AddWithOpts(priorityqueue.AddOpts{Priority: new(handler.LowPriority)}, request)
@@ -225,28 +218,4 @@ func (r *APIReconciler[T, C]) configChanged(o client.Object, deleted bool) {
 	if r.configs.concerns(version) {
 		r.changes.all()
 	}
-}
-
-// recorderRunnable writes events to the cluster of the objects while the manager runs.
-type recorderRunnable struct {
-	name     string
-	recorder *recorder
-	cluster  *clusters.Cluster
-}
-
-// NeedLeaderElection has it started before the controllers.
-func (*recorderRunnable) NeedLeaderElection() bool { return false }
-
-// Start implements manager.Runnable.
-func (s *recorderRunnable) Start(ctx context.Context) error {
-	deps, err := operator.NewDependencies(operator.DependenciesConfig{
-		Name: s.name, RESTConfig: s.cluster.RESTConfig(), Scheme: s.cluster.Scheme(), Logger: logging.FromLogr(logr.Discard()),
-	})
-	if err != nil {
-		return fmt.Errorf("make a recorder of events: %w", err)
-	}
-	defer deps.Close()
-	s.recorder.set(deps.Recorder)
-	<-ctx.Done()
-	return nil
 }

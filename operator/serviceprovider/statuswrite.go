@@ -46,11 +46,12 @@ func (r *APIReconciler[T, C]) rewritten(ctx context.Context, o *object[T], given
 // others have written, and what the Go type does not know. That of an object whose status is another operator's is not written. When somebody else changes the object at the same moment it is written to what
 // the object is then. It tells whether that has come about; an object that is gone needs none.
 func (r *APIReconciler[T, C]) writeStatus(ctx context.Context, o *object[T]) (written bool, err error) {
+	limit := r.timeout
 	if ctx.Err() != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastWrite)
-		defer cancel()
+		ctx, limit = context.WithoutCancel(ctx), lastWrite
 	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	after, err := statusmap.Of(o.obj)
 	if err != nil {
 		return false, err
@@ -67,14 +68,12 @@ func (r *APIReconciler[T, C]) writeStatus(ctx context.Context, o *object[T]) (wr
 		status := statusmap.Onto(theirs, o.before, after)
 		if by := r.reporter(o.raw); by != "" {
 			if !equality.Semantic.DeepEqual(theirs, status) {
-				r.recorder.warn(ctx, o.obj, ReasonStatusClaimed, "the status is written by %s: take the annotation %s off if that does not run any more", by, claims.Annotation)
+				r.warn(ctx, o, ReasonStatusClaimed, "the status is written by %s: take the annotation %s off if that does not run any more", by, claims.Annotation)
 			}
 			return nil
 		}
 		changed.Object["status"] = status
-		writing, cancel := r.limited(ctx)
-		defer cancel()
-		_, err = statusresource.Write(writing, r.onboarding.Client(), o.raw, changed)
+		_, err = statusresource.Write(ctx, r.onboarding.Client(), o.raw, changed)
 		if !apierrors.IsConflict(err) {
 			return err
 		}

@@ -2,15 +2,15 @@ package serviceprovider
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,71 +34,87 @@ const (
 // ErrWithdrawalsStopped is that more objects have vanished than lose their access without a person's word.
 var ErrWithdrawalsStopped = errors.New("withdrawals of access are stopped")
 
-// lastStates are the last known states of the objects that CreateOrUpdate was called for and Delete has not succeeded for, as JSON.
+// lastStates are the last known states of the objects that CreateOrUpdate was called for and Delete has not succeeded for.
 type lastStates struct{ byName sync.Map }
 
-// keep remembers a state. One that can't be encoded, which API servers have none of, leaves the one before.
+// keep remembers a copy of a state.
 func (s *lastStates) keep(request ctrl.Request, obj client.Object) {
 	kept := copyOf(obj)
 	kept.SetManagedFields(nil)
-	if state, err := json.Marshal(kept); err == nil {
-		s.byName.Store(request, state)
-	}
+	s.byName.Store(request, kept)
 }
 
-func (s *lastStates) of(request ctrl.Request) (state []byte, known bool) {
-	kept, known := s.byName.Load(request)
-	state, _ = kept.([]byte)
-	return state, known
-}
+// of returns a state, which must not be changed.
+func (s *lastStates) of(request ctrl.Request) (state any, known bool) { return s.byName.Load(request) }
 
 func (s *lastStates) forget(request ctrl.Request) { s.byName.Delete(request) }
 
 // orphaned cleans up after an object that is gone although access may be granted for it still: somebody has removed its finalizers. A single 404
 // does not prove that it is gone.
 func (r *APIReconciler[T, C]) orphaned(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	if err := r.confirmGone(ctx, request); err != nil {
+	limited, cancel := r.limited(ctx)
+	defer cancel()
+	if err := r.confirmGone(limited, request); err != nil {
 		return ctrl.Result{}, err
 	}
-	asked, _, err := r.asked(ctx, request)
+	asked, _, err := r.granted(limited, request)
 	if err == nil && asked {
-		err = r.mayWithdraw(ctx, request)
+		err = r.mayWithdraw(limited, request)
 	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	result, err := r.withdrawUnheld(ctx, request)
+	result, err := r.withdrawVanished(ctx, request)
 	if err == nil && !waits(result) {
 		r.brake.release(request)
 	}
 	return result, err
 }
 
-// withdrawUnheld calls Delete for an object that nothing holds any more, if it has access to its clusters, and then takes the access away.
-func (r *APIReconciler[T, C]) withdrawUnheld(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	_, granted, err := r.asked(ctx, request)
+// withdrawVanished calls Delete for an object that nothing holds any more, if it has access to its clusters, with its last known state, or with
+// its name alone if this process has not seen it. Then it takes the access away.
+func (r *APIReconciler[T, C]) withdrawVanished(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	limited, cancel := r.limited(ctx)
+	defer cancel()
+	_, granted, err := r.granted(limited, request)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	o := r.vanished(request)
 	if granted {
-		if result, err := r.cleanUpUnheld(ctx, request); err != nil || waits(result) {
+		log.FromContext(ctx).Info("the object has vanished without its finalizers: it is cleaned up by its last known state", "object", request.String())
+		result, err := r.cleanUp(ctx, o, nil)
+		var w *wait
+		if errors.As(err, &w) {
+			log.FromContext(ctx).Info("the clean-up of the object waits: "+w.message, "object", request.String())
+			return ctrl.Result{RequeueAfter: w.after}, nil
+		}
+		if err != nil || waits(result) {
 			return result, err
 		}
 	}
 	r.last.forget(request)
-	ctx, cancel := r.limited(ctx)
-	defer cancel()
-	result, err := r.access.ReconcileDelete(ctx, request)
-	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("nothing holds it any more: take away access to its clusters: %w", err)
+	return r.withdraw(ctx, o)
+}
+
+// vanished returns an object that is gone, as it was last seen, to be deleted.
+func (r *APIReconciler[T, C]) vanished(request ctrl.Request) *object[T] {
+	o := &object[T]{request: request, raw: r.blank(request), obj: r.empty(), gone: true}
+	if state, known := r.last.of(request); known {
+		o.obj = copyOf(state.(T))
 	}
-	return result, nil
+	o.obj.GetObjectKind().SetGroupVersionKind(r.kind)
+	o.obj.SetNamespace(request.Namespace)
+	o.obj.SetName(request.Name)
+	if o.obj.GetDeletionTimestamp() == nil {
+		o.obj.SetDeletionTimestamp(new(metav1.Now()))
+	}
+	delete(o.obj.GetAnnotations(), framework.PlanAnnotation) // nobody could take it off
+	return o
 }
 
 // confirmGone lists an object that was answered 404, and returns an error if it is there.
 func (r *APIReconciler[T, C]) confirmGone(ctx context.Context, request ctrl.Request) error {
-	ctx, cancel := r.limited(ctx)
-	defer cancel()
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(r.kind.GroupVersion().WithKind(r.kind.Kind + "List"))
 	err := r.onboarding.Client().List(ctx, list, client.InNamespace(request.Namespace), client.MatchingFields{"metadata.name": request.Name})
@@ -111,76 +127,25 @@ func (r *APIReconciler[T, C]) confirmGone(ctx context.Context, request ctrl.Requ
 	return nil
 }
 
-// asked reports whether access to a cluster of an object is asked for, and whether it was granted to all of them. Access that was never granted,
+// granted reports whether access to a cluster of an object is asked for, and whether it was granted to all of them. Access that was never granted,
 // is being taken away or was abandoned by the platform does not count: CreateOrUpdate was not called with it, or Delete can't be.
-func (r *APIReconciler[T, C]) asked(ctx context.Context, request ctrl.Request) (asked, granted bool, err error) {
-	ctx, cancel := r.limited(ctx)
-	defer cancel()
+func (r *APIReconciler[T, C]) granted(ctx context.Context, request ctrl.Request) (asked, granted bool, err error) {
+	all, err := r.asked(ctx, request)
 	_, granted = r.last.of(request) // where no cluster is asked for this is all that is known
-	all := true
-	for _, a := range r.accesses {
-		if a.fixed {
-			continue
-		}
-		ar, err := a.request(ctx, request)
-		switch {
-		case apierrors.IsNotFound(err), err == nil && ar == nil:
-			all = false
-		case err != nil:
-			return false, false, fmt.Errorf("read the access request for the %s cluster: %w", a.id, err)
-		default:
-			asked, granted = true, true
-			all = all && ar.DeletionTimestamp == nil && (ar.Status.ClusterRef != nil || ar.Status.SecretRef != nil) && !clustersv1alpha1.IsAbandoned(ar)
-		}
+	for _, a := range all {
+		asked = asked || a.asked != nil
 	}
-	return asked, granted && all, nil
-}
-
-// cleanUpUnheld has the author's Delete done with the last known state of an object, or with its name alone if this process has not seen it.
-func (r *APIReconciler[T, C]) cleanUpUnheld(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	obj := r.empty()
-	if state, known := r.last.of(request); known {
-		if err := json.Unmarshal(state, obj); err != nil {
-			return ctrl.Result{}, fmt.Errorf("decode its last known state: %w", err)
-		}
+	granted = granted || asked
+	for _, a := range all {
+		there := a.asked != nil && a.asked.DeletionTimestamp == nil && !nothingMade(a.asked) && !clustersv1alpha1.IsAbandoned(a.asked)
+		granted = granted && (a.fixed || there)
 	}
-	obj.GetObjectKind().SetGroupVersionKind(r.kind)
-	obj.SetNamespace(request.Namespace)
-	obj.SetName(request.Name)
-	if obj.GetDeletionTimestamp() == nil {
-		obj.SetDeletionTimestamp(new(metav1.Now()))
-	}
-	annotations := obj.GetAnnotations()
-	delete(annotations, framework.PlanAnnotation) // nobody could take it off
-	obj.SetAnnotations(annotations)
-
-	limited, cancel := r.limited(ctx)
-	defer cancel()
-	config, _, err := r.configs.wanted(limited, true, "")
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	found, w, err := r.have(askingContext(limited, config, obj), request, nil, true)
-	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("nothing holds it any more: %w", err)
-	}
-	if w != nil {
-		log.FromContext(ctx).Info("the object has vanished, and its clean-up waits: "+w.message, "object", request.String())
-		return ctrl.Result{RequeueAfter: w.noLaterThan(0).after}, nil
-	}
-	log.FromContext(ctx).Info("the object has vanished without its finalizers: it is cleaned up by its last known state", "object", request.String())
-	o := &object[T]{request: request, raw: r.blank(request), obj: obj, gone: true}
-	result, _, err := r.call(ctx, o, "Delete", func(ctx context.Context, obj T) (ctrl.Result, error) {
-		return r.author.Delete(withContext(ctx, config, found), obj, config, found)
-	})
-	return result, err
+	return asked, granted, err
 }
 
 // mayWithdraw returns an error if too many objects have vanished in a row: then the onboarding cluster may have lost them, or be the wrong one.
 func (r *APIReconciler[T, C]) mayWithdraw(ctx context.Context, request ctrl.Request) error {
-	limited, cancel := r.limited(ctx)
-	defer cancel()
-	config, _, err := r.configs.wanted(limited, true, "")
+	config, err := r.configs.wanted(ctx, true, "")
 	if err != nil {
 		return err
 	}
@@ -202,7 +167,7 @@ type brake struct {
 	mu sync.Mutex
 	// begun are the objects of the present row, by when their clean-up began. waiting are those beyond its end.
 	begun   map[types.NamespacedName]time.Time
-	waiting map[types.NamespacedName]bool
+	waiting sets.Set[types.NamespacedName]
 }
 
 // admit reports whether the clean-up of a vanished object may begin or go on, and how many wait. Up to a time all may.
@@ -211,28 +176,18 @@ func (b *brake) admit(request ctrl.Request, until time.Time) (waiting int, ok bo
 	defer b.mu.Unlock()
 	now, key := b.clock.Now(), request.NamespacedName
 	if now.Before(until) {
-		delete(b.waiting, key)
+		b.waiting.Delete(key)
 		return len(b.waiting), true
 	}
 	if _, begun := b.begun[key]; begun {
 		return len(b.waiting), true
 	}
 	if len(b.waiting) == 0 {
-		for name, at := range b.begun {
-			if now.Sub(at) > rowLasts {
-				delete(b.begun, name)
-			}
-		}
+		maps.DeleteFunc(b.begun, func(_ types.NamespacedName, at time.Time) bool { return now.Sub(at) > rowLasts })
 	}
 	if len(b.begun) >= withdrawalsInRow {
-		if b.waiting == nil {
-			b.waiting = map[types.NamespacedName]bool{}
-		}
-		b.waiting[key] = true
+		b.waiting.Insert(key)
 		return len(b.waiting), false
-	}
-	if b.begun == nil {
-		b.begun = map[types.NamespacedName]time.Time{}
 	}
 	b.begun[key] = now
 	return len(b.waiting), true
@@ -242,5 +197,5 @@ func (b *brake) admit(request ctrl.Request, until time.Time) (waiting int, ok bo
 func (b *brake) release(request ctrl.Request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.waiting, request.NamespacedName)
+	b.waiting.Delete(request.NamespacedName)
 }

@@ -61,7 +61,11 @@ func (c *Claims) HolderOf(obj client.Object) string {
 
 // HolderOf returns who else than an identity has claimed an object by an annotation, empty for nobody.
 func HolderOf(obj client.Object, annotation string, own identity.Identity) string {
-	by := obj.GetAnnotations()[annotation]
+	return Holder(obj.GetAnnotations()[annotation], own)
+}
+
+// Holder returns who else than an identity a claim is of, empty for nobody.
+func Holder(by string, own identity.Identity) string {
 	if by == "" || by == By(own) {
 		return ""
 	}

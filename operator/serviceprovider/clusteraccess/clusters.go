@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,10 +35,8 @@ type Clusters[D any] struct {
 	reader           client.Reader
 	targets          *target.Clusters
 	// fixed are the clusters that are not asked for, by id.
-	fixed map[string]*fixed
-	// kind is that of the objects, nil if it is not known.
-	kind       atomic.Pointer[string]
-	onboarding onboarding
+	fixed  map[string]*fixed
+	served served
 
 	mu   sync.Mutex
 	used map[use]*used
@@ -141,7 +138,6 @@ func (c *Clusters[D]) Start(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { _ = c.requests.Run(ctx) }) // never fails
-	wg.Go(func() { c.tellUses(ctx) })
 	for _, f := range c.fixed {
 		if f.targets != nil {
 			wg.Go(func() { _ = f.targets.Run(ctx) }) // never fails
@@ -187,7 +183,7 @@ func (c *Clusters[D]) subscribe(ctx context.Context, add func(reconcile.Request)
 	changed := func(e informer.Event) {
 		if obj, ok := e.Object.(client.Object); ok {
 			// One that names no kind or no cluster yet may be for an object elsewhere. It names them soon, if there is an object.
-			from := origin{c.kindServed(), string(c.onboarding.known())}
+			from, _ := c.served.known()
 			if request, ok := requestOf(obj); ok && from.isNamedBy(obj) {
 				add(request)
 			}
@@ -301,7 +297,7 @@ func (c *Clusters[D]) clusterRequest(ctx context.Context, request reconcile.Requ
 // find lists what was asked for an object, and returns what is for the cluster. What names the origin of the objects comes before what does
 // not: that may be for an object of another kind, and have lost its annotation.
 func (c *Clusters[D]) find(ctx context.Context, list client.ObjectList, kind string, request reconcile.Request, id string, which chooses) (found client.Object, err error) {
-	from, err := c.origin(ctx)
+	from, err := c.served.read(ctx)
 	if err == nil {
 		err = c.reader.List(ctx, list, c.asked(request)...)
 	}

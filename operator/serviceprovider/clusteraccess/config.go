@@ -30,7 +30,6 @@ const (
 	DefaultRetryPending = 5 * time.Second
 	DefaultRetryDenied  = time.Minute
 	DefaultIdleTimeout  = 5 * time.Minute
-	DefaultTellUses     = 12 * time.Hour
 )
 
 // Config configures Clusters.
@@ -68,9 +67,6 @@ type Config struct {
 	// RetryPending and RetryDenied are after what time a request that waits, or is denied, is looked at again; what is watched
 	// by Changes is noticed at once. Default: 5 seconds, one minute.
 	RetryPending, RetryDenied time.Duration
-	// TellUses is how often it is told of each access that it is used, by v1alpha1.UsedAnnotation on its request, so that the platform finds
-	// what nobody uses. Negative is never. Default: 12 hours.
-	TellUses time.Duration
 	// IdleTimeout is how long connections are kept that nobody uses any more. Default: 5 minutes.
 	IdleTimeout time.Duration
 	// WrapTransport goes around the requests to a cluster, which is named by its AccessRequest; a Fixed one by the namespace of its
@@ -159,7 +155,6 @@ func (c *Config) complete() error {
 	c.RetryPending = cmp.Or(c.RetryPending, DefaultRetryPending)
 	c.RetryDenied = cmp.Or(c.RetryDenied, DefaultRetryDenied)
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, DefaultIdleTimeout)
-	c.TellUses = cmp.Or(c.TellUses, DefaultTellUses)
 	var wrong faults.List
 	if msgs := validation.IsDNS1123Label(c.Provider); len(msgs) > 0 {
 		wrong.Add("Provider %q: %s", c.Provider, msgs[0])

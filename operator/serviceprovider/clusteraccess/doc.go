@@ -56,7 +56,6 @@
 //   - Changes and deletions name the version that they are for. A manager of controller-runtime has no fence: its process ends with its
 //     lease. An operator.Operator lends its own: the manager is one of its Runnables and elects no leader itself, Config.Platform is
 //     made of the RESTConfig of the Dependencies, and Config.WrapTransport is their Fence.TransportTo(nil).
-//   - The platform is told of each access that is used, twice a day, so that it finds what nobody uses (Config.TellUses).
 //   - All clients of an access share one connection pool, and stay the same when the credentials are renewed: the next request
 //     uses the new ones. It is closed some minutes after the last object has let it go. A cluster that does not answer fails
 //     requests at once, without delaying others: see package target. The same holds for what others make of Cluster.RESTConfig, which

@@ -5,20 +5,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/identity"
-	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/redact"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 )
 
@@ -26,6 +29,10 @@ import (
 // reconciliation of the object. The result is zero when all is granted; otherwise it says when to call again. Errors are those of
 // single clusters, joined; the others have been asked for nevertheless.
 func (c *Clusters[D]) Reconcile(ctx context.Context, request reconcile.Request, data D) (reconcile.Result, error) {
+	from, err := c.served.read(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
 	var after time.Duration
 	var errs []error
 	var wanted []string
@@ -45,13 +52,13 @@ func (c *Clusters[D]) Reconcile(ctx context.Context, request reconcile.Request, 
 			errs = append(errs, fmt.Errorf("the %s cluster of %s: %w", a.ID, request, err))
 			continue
 		}
-		wait, err := c.ask(ctx, request, a.ID, ask)
+		wait, err := c.ask(ctx, from, request, a.ID, ask)
 		if err != nil {
-			errs = append(errs, discreet.Step(err, "ask for the %s cluster of %s", a.ID, request))
+			errs = append(errs, redact.Wrap(err, "ask for the %s cluster of %s", a.ID, request))
 		}
 		after = sooner(after, wait)
 	}
-	leaving, err := c.withdraw(ctx, c.reader, request, wanted)
+	leaving, err := c.withdraw(ctx, c.reader, from, request, wanted)
 	if err != nil {
 		errs = append(errs, err)
 	}
@@ -70,17 +77,13 @@ func sooner(a, b time.Duration) time.Duration {
 }
 
 // ask makes the requests for one cluster as they should be. It returns how long to wait for them, zero when they are granted.
-func (c *Clusters[D]) ask(ctx context.Context, request reconcile.Request, id string, ask *Ask) (time.Duration, error) {
+func (c *Clusters[D]) ask(ctx context.Context, from origin, request reconcile.Request, id string, ask *Ask) (time.Duration, error) {
 	own := ""
 	if ask.Cluster != nil {
 		var err error
-		if own, err = c.askForCluster(ctx, request, id, ask); err != nil {
+		if own, err = c.askForCluster(ctx, from, request, id, ask); err != nil {
 			return 0, err
 		}
-	}
-	from, err := c.origin(ctx)
-	if err != nil {
-		return 0, err
 	}
 	desired := &v1alpha1.AccessRequest{ObjectMeta: c.config.labelled(request, id, from, ask), Spec: ask.spec(own)}
 	ar, err := c.accessRequest(ctx, request, id, adopts)
@@ -111,11 +114,7 @@ func (c *Clusters[D]) ask(ctx context.Context, request reconcile.Request, id str
 }
 
 // askForCluster makes the ClusterRequest, and returns its name.
-func (c *Clusters[D]) askForCluster(ctx context.Context, request reconcile.Request, id string, ask *Ask) (string, error) {
-	from, err := c.origin(ctx)
-	if err != nil {
-		return "", err
-	}
+func (c *Clusters[D]) askForCluster(ctx context.Context, from origin, request reconcile.Request, id string, ask *Ask) (string, error) {
 	desired := &v1alpha1.ClusterRequest{ObjectMeta: c.config.labelled(request, id, from, ask), Spec: *ask.Cluster}
 	cr, err := c.clusterRequest(ctx, request, id, adopts)
 	switch {
@@ -169,13 +168,14 @@ func (c *Clusters[D]) update(ctx context.Context, before, changed, desired clien
 // ReconcileDelete takes away all that was asked for an object, under whatever id. It is called in its deletion until the result
 // is zero: then nothing is left.
 func (c *Clusters[D]) ReconcileDelete(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if _, err := c.onboarding.confirm(ctx); err != nil {
+	from, err := c.served.confirm(ctx)
+	if err != nil {
 		return reconcile.Result{}, err
 	}
 	// The API server is asked, because something may have been made a moment ago.
-	leaving, err := c.withdraw(ctx, c.client, request, nil)
+	leaving, err := c.withdraw(ctx, c.client, from, request, nil)
 	if err == nil {
-		err = c.unlabelled(ctx, request)
+		err = c.unlabelled(ctx, from, request)
 	}
 	if err != nil || leaving {
 		return reconcile.Result{RequeueAfter: c.config.RetryPending}, err
@@ -188,11 +188,7 @@ func (c *Clusters[D]) ReconcileDelete(ctx context.Context, request reconcile.Req
 
 // unlabelled returns an error that names the requests of an object that is to go, which have lost the labels that say whose they are: they hold
 // up those for clusters, and what is granted for them would stay.
-func (c *Clusters[D]) unlabelled(ctx context.Context, request reconcile.Request) error {
-	from, err := c.origin(ctx)
-	if err != nil {
-		return err
-	}
+func (c *Clusters[D]) unlabelled(ctx context.Context, from origin, request reconcile.Request) error {
 	errs := []error{}
 	for _, a := range c.accesses {
 		if a.Fixed != nil {
@@ -230,11 +226,7 @@ func (c *Clusters[D]) names(request reconcile.Request, there client.Object) bool
 }
 
 // withdraw takes away what was asked for under other ids than those wanted, as a reader finds it, and tells whether something of it is left.
-func (c *Clusters[D]) withdraw(ctx context.Context, reader client.Reader, request reconcile.Request, wanted []string) (leaving bool, err error) {
-	from, err := c.origin(ctx)
-	if err != nil {
-		return false, err
-	}
+func (c *Clusters[D]) withdraw(ctx context.Context, reader client.Reader, from origin, request reconcile.Request, wanted []string) (leaving bool, err error) {
 	ours := c.asked(request)
 	access, clusterRequests := &v1alpha1.AccessRequestList{}, &v1alpha1.ClusterRequestList{}
 	if err := errors.Join(reader.List(ctx, access, ours...), reader.List(ctx, clusterRequests, ours...)); err != nil {
@@ -250,19 +242,17 @@ func (c *Clusters[D]) withdraw(ctx context.Context, reader client.Reader, reques
 	// Access goes first: a cluster that somebody else may get must not be reached any more.
 	busy := map[string]bool{}
 	var errs []error
-	for i := range access.Items {
-		ar := &access.Items[i]
-		if id := ar.Labels[AccessLabel]; !slices.Contains(wanted, id) && c.serves(from, request, ar) {
-			busy[id] = true
-			errs = append(errs, c.delete(ctx, ar))
-		}
-	}
-	for i := range clusterRequests.Items {
-		cr := &clusterRequests.Items[i]
-		if id := cr.Labels[AccessLabel]; !slices.Contains(wanted, id) && c.serves(from, request, cr) && !busy[id] {
-			busy[id] = true
-			errs = append(errs, c.delete(ctx, cr))
-		}
+	for _, list := range []client.ObjectList{access, clusterRequests} {
+		reached := maps.Clone(busy)
+		err := meta.EachListItem(list, func(item runtime.Object) error {
+			asked := item.(client.Object)
+			if id := asked.GetLabels()[AccessLabel]; !slices.Contains(wanted, id) && c.serves(from, request, asked) && !reached[id] {
+				busy[id] = true
+				errs = append(errs, c.delete(ctx, asked))
+			}
+			return nil
+		})
+		errs = append(errs, err)
 	}
 	return len(busy) > 0, errors.Join(errs...)
 }

@@ -17,7 +17,6 @@ import (
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Granted")].reason`
 // +kubebuilder:printcolumn:name="Since",type=date,priority=1,JSONPath=`.status.conditions[?(@.type=="Granted")].lastTransitionTime`
 // +kubebuilder:printcolumn:name="Policy",type=string,priority=1,JSONPath=`.status.policy`
-// +kubebuilder:printcolumn:name="Used",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Used")].status`
 // +kubebuilder:printcolumn:name="Expires",type=string,format=date-time,priority=1,JSONPath=`.status.expirationTime`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Granted")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -122,8 +121,8 @@ type AccessRequestStatus struct {
 	//
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
-	// Conditions are Granted, which says why when it is not so, and since when it is; Used, of what is granted: whether somebody uses it; and
-	// Revoked, which is False while what is not granted any more still works in the cluster.
+	// Conditions are Granted, which says why when it is not so, and since when it is; and Revoked, which is False while what is not granted
+	// any more still works in the cluster.
 	//
 	// +optional
 	// +listType=map

@@ -31,10 +31,6 @@ func Granted(conditions []metav1.Condition) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// ConditionUsed of an AccessRequest is False when nobody has told for long that the access is used (UsedAnnotation). It is there while
-// there are credentials.
-const ConditionUsed = "Used"
-
 // ConditionRevoked of an AccessRequest is False while what was granted still works in the cluster although it is denied or being deleted,
 // because it can't be taken away there. Its reason says why not. It is there only then.
 const ConditionRevoked = "Revoked"
@@ -49,9 +45,6 @@ const (
 	// AbandonAnnotation has, with the value "true", access ended without cleaning up in the cluster: for one that is gone for good. On a Cluster it is the platform's word, and counts in any case. On an AccessRequest, where the service
 	// provider may put it too, it counts while the cluster can't be reached; if that answers again, what was left there is taken away.
 	AbandonAnnotation = "clusters.operatorkit.io/abandon"
-	// UsedAnnotation is, on an AccessRequest, when whoever asked has used the access last, in RFC 3339 and not to the minute. Service providers
-	// put it there (package clusteraccess) so that access which nobody needs is found. It is their word, and nothing is taken away by it.
-	UsedAnnotation = "clusters.operatorkit.io/used"
 	// LocalServerAnnotation is, on a Cluster or on a Secret with a kubeconfig, the address of the API server for those who do
 	// not run on the platform's network, such as "https://127.0.0.1:6443". Only those who are configured for it look at it.
 	LocalServerAnnotation = "clusters.operatorkit.io/local-server"
@@ -98,14 +91,6 @@ const (
 	ReasonRevoking = "Revoking"
 	// ReasonFailed says that something went wrong, which is tried again.
 	ReasonFailed = "Failed"
-)
-
-// Reasons of the condition Used of an AccessRequest.
-const (
-	// ReasonUsed says that the access is used, or was granted not long ago.
-	ReasonUsed = "Used"
-	// ReasonUnused says that nobody has used it for long.
-	ReasonUnused = "Unused"
 )
 
 // Reasons of the condition Granted of a ClusterRequest, beside ReasonGranted and ReasonNoProvider.

@@ -23,7 +23,6 @@ const (
 	DefaultTokenLifetime = time.Hour
 	DefaultMaxLifetime   = 24 * time.Hour
 	DefaultCheckInterval = 5 * time.Minute
-	DefaultUnusedAfter   = 7 * 24 * time.Hour
 )
 
 // minLifetime is the shortest life of a token that API servers give.
@@ -59,9 +58,6 @@ type Config struct {
 	// CheckInterval is how often, ±10 %, a cluster is asked whether it still accepts the credentials. Most of what can go
 	// wrong with them is noticed at once anyway. Default: 5 minutes.
 	CheckInterval time.Duration
-	// UnusedAfter is after what time access is told to be used by nobody, in which no service provider has told of a use: see
-	// v1alpha1.ConditionUsed. Negative is never. Default: 7 days.
-	UnusedAfter time.Duration
 	// Secrets selects the Secrets with kubeconfigs of Clusters by their labels. Others are not even received. Default: all Secrets beside
 	// the Clusters.
 	Secrets labels.Selector
@@ -81,7 +77,6 @@ func (c *Config) complete() error {
 	c.TokenLifetime = cmp.Or(c.TokenLifetime, DefaultTokenLifetime)
 	c.MaxTokenLifetime = cmp.Or(c.MaxTokenLifetime, DefaultMaxLifetime)
 	c.CheckInterval = cmp.Or(c.CheckInterval, DefaultCheckInterval)
-	c.UnusedAfter = cmp.Or(c.UnusedAfter, DefaultUnusedAfter)
 	if c.Secrets == nil {
 		c.Secrets = labels.Everything()
 	}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -206,31 +207,66 @@ func (s *secrets) ApplyCreateChange(ctx context.Context, ar *v1alpha1.AccessRequ
 	return s.put(ctx, ar, change, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: change.name.Namespace, Name: change.name.Name,
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(ar, v1alpha1.GroupVersion.WithKind(v1alpha1.AccessRequestKind))},
-	}}, func(secret *corev1.Secret) error { return s.client.Create(ctx, secret) })
+	}})
 }
 
 // ApplyUpdateChange implements framework.TypedCRUDResourceOps.
 func (s *secrets) ApplyUpdateChange(ctx context.Context, ar *v1alpha1.AccessRequest, change secretState) error {
-	return s.put(ctx, ar, change, change.secret.DeepCopy(), func(secret *corev1.Secret) error {
-		return s.client.Patch(ctx, secret, client.MergeFromWithOptions(change.secret, client.MergeFromWithOptimisticLock{}))
-	})
+	return s.put(ctx, ar, change, change.secret.DeepCopy())
 }
 
-// put fills a Secret and writes it. That the service account was deleted a moment ago is no error: the next reconciliation makes it anew,
-// unless the policy has a fault.
-func (s *secrets) put(ctx context.Context, ar *v1alpha1.AccessRequest, change secretState, secret *corev1.Secret, write func(*corev1.Secret) error) error {
+// put issues a token, unless there is to be none, and writes it into a Secret with a kubeconfig. That the service account was deleted a moment
+// ago is no error: the next reconciliation makes it anew, unless the policy has a fault.
+func (s *secrets) put(ctx context.Context, ar *v1alpha1.AccessRequest, change secretState, secret *corev1.Secret) error {
 	w := workOf(ctx)
-	if err := s.fill(ctx, ar, secret, change); apierrors.IsNotFound(err) && w.fault == nil {
-		w.obstacle = obstaclef(v1alpha1.ReasonAccountGone, "The service account %s was deleted, and is made anew.", w.name)
-		return nil
-	} else if err != nil {
-		return err
+	user, token, annotations := signInByOIDC, "", map[string]string{signInAnnotation: signInByOIDC}
+	if !change.oidc {
+		var err error
+		user = change.account.Name
+		if token, annotations, err = s.issue(ctx, ar, change); apierrors.IsNotFound(err) && w.fault == nil {
+			w.obstacle = obstaclef(v1alpha1.ReasonAccountGone, "The service account %s was deleted, and is made anew.", w.name)
+			return nil
+		} else if err != nil {
+			return err
+		}
 	}
-	if err := write(secret); err != nil {
+	kubeconfig, err := change.endpoint.render(w.cluster.Name, user, token)
+	if err != nil {
+		return fmt.Errorf("write the kubeconfig for Cluster %s", w.cluster.Name)
+	}
+	secret.Data = map[string][]byte{v1alpha1.KubeconfigKey: kubeconfig}
+	secret.Labels = labels.Merge(secret.Labels, granted)
+	secret.Annotations = labels.Merge(secret.Annotations, annotations)
+	delete(secret.Annotations, v1alpha1.LocalServerAnnotation)
+	if change.endpoint.local != "" {
+		secret.Annotations[v1alpha1.LocalServerAnnotation] = change.endpoint.local
+	}
+	if change.secret == nil {
+		err = s.client.Create(ctx, secret)
+	} else {
+		err = s.client.Patch(ctx, secret, client.MergeFromWithOptions(change.secret, client.MergeFromWithOptimisticLock{}))
+	}
+	if err != nil {
 		return fmt.Errorf("%s Secret %s: %w", change.action, change.name, err)
 	}
 	w.credentials = credentialsIn(secret)
 	return nil
+}
+
+// issue returns a new token, and what the Secret says about it.
+func (s *secrets) issue(ctx context.Context, ar *v1alpha1.AccessRequest, change secretState) (token string, says map[string]string, err error) {
+	w, issuedAt := workOf(ctx), s.config.Clock.Now()
+	token, lifetime, err := issue(ctx, w.on, change.account, change.lifetime)
+	if err != nil {
+		return "", nil, err
+	}
+	uid, err := accountUID(ctx, w.on, change.account)
+	return token, map[string]string{
+		expirationAnnotation: issuedAt.Add(lifetime).UTC().Format(time.RFC3339),
+		renewalAnnotation:    issuedAt.Add(renewAfter(ar.UID, lifetime)).UTC().Format(time.RFC3339),
+		lifetimeAnnotation:   change.lifetime.String(),
+		accountAnnotation:    string(uid),
+	}, err
 }
 
 // ApplyDeleteChange implements framework.TypedCRUDResourceOps.
@@ -240,50 +276,6 @@ func (s *secrets) ApplyDeleteChange(ctx context.Context, _ *v1alpha1.AccessReque
 		return fmt.Errorf("delete Secret %s: %w", change.name, err)
 	}
 	workOf(ctx).credentials = nil
-	return nil
-}
-
-// fill issues a token and puts it into a Secret.
-func (s *secrets) fill(ctx context.Context, ar *v1alpha1.AccessRequest, secret *corev1.Secret, change secretState) error {
-	w := workOf(ctx)
-	if change.oidc {
-		return s.write(w, secret, change, signInByOIDC, "", map[string]string{signInAnnotation: signInByOIDC})
-	}
-	issuedAt := s.config.Clock.Now()
-	token, lifetime, err := issue(ctx, w.on, change.account, change.lifetime)
-	if err != nil {
-		return err
-	}
-	uid, err := accountUID(ctx, w.on, change.account)
-	if err != nil {
-		return err
-	}
-	return s.write(w, secret, change, change.account.Name, token, map[string]string{
-		expirationAnnotation: issuedAt.Add(lifetime).UTC().Format(time.RFC3339),
-		renewalAnnotation:    issuedAt.Add(renewAfter(ar.UID, lifetime)).UTC().Format(time.RFC3339),
-		lifetimeAnnotation:   change.lifetime.String(),
-		accountAnnotation:    string(uid),
-	})
-}
-
-// write puts a kubeconfig of a user into a Secret, and what it says about itself.
-func (s *secrets) write(w *work, secret *corev1.Secret, change secretState, user, token string, annotations map[string]string) error {
-	kubeconfig, err := change.endpoint.render(w.cluster.Name, user, token)
-	if err != nil {
-		return fmt.Errorf("write the kubeconfig for Cluster %s", w.cluster.Name)
-	}
-	secret.Data = map[string][]byte{v1alpha1.KubeconfigKey: kubeconfig}
-	for name, value := range granted {
-		metav1.SetMetaDataLabel(&secret.ObjectMeta, name, value)
-	}
-	for name, value := range annotations {
-		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, name, value)
-	}
-	if change.endpoint.local != "" {
-		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, v1alpha1.LocalServerAnnotation, change.endpoint.local)
-	} else {
-		delete(secret.Annotations, v1alpha1.LocalServerAnnotation)
-	}
 	return nil
 }
 

@@ -55,12 +55,10 @@
 //     And one tells whether a Cluster answers, by the annotation health.operatorkit.io/claimed-by. Others leave the request alone, with an event that names it; one that was renamed takes over, and the credentials stay. Who
 //     takes granter out of the status gives the request to another one, provided that the first one does not run any more. What is made in clusters is named after the UID of
 //     the request, so that platforms with requests of the same names don't meet.
-//   - Who has which access, since when, by which policy and until when is told by the status of the requests, by the pictures that the page and
-//     "explain -o words" have of each Cluster and of each request, and by metrics: operatorkit_access_granted_timestamp_seconds,
-//     operatorkit_access_expiration_timestamp_seconds, operatorkit_access_used_timestamp_seconds (0 for never),
-//     operatorkit_access_unused (0 or 1) and operatorkit_access_revoked_timestamp_seconds (0 for what is granted; otherwise since when it should
-//     have ended), with the labels provider, namespace, name, cluster and policy, which hold names of objects. Access that nobody has used for long
-//     has the condition Used with the status False, and an event.
+//   - The status of the requests says who has which access, since when, by which policy and until when. So do the metrics
+//     operatorkit_access_granted_timestamp_seconds, operatorkit_access_expiration_timestamp_seconds and
+//     operatorkit_access_revoked_timestamp_seconds (0 for what is granted; otherwise since when it should have ended), with the labels
+//     provider, namespace, name, cluster and policy, which hold names of objects.
 //   - A plan makes no token. No token gets into a log, an event, an error or a plan.
 //   - A cluster that does not answer delays only the requests for it: see package target, by which clusters are reached.
 //

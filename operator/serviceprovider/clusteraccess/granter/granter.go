@@ -80,8 +80,6 @@ func New(d *operator.Dependencies, config Config) ([]*framework.Framework, error
 	if err != nil {
 		return nil, err
 	}
-	d.Inspector.Draw(requests, g.drawn)
-	d.Inspector.Draw(health, g.drawn)
 	if err := d.Registry.Register(metrics{g}); err != nil {
 		return nil, fmt.Errorf("register the metrics of access: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/operatorkit/operatorkit/informer"
-	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/redact"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 )
 
@@ -38,7 +38,7 @@ func (g *granter) endpointOf(cluster *v1alpha1.Cluster) (endpoint, error) {
 		found, _, err = read(secret.Data[entry])
 	}
 	if err != nil {
-		return endpoint{}, discreet.Step(fmt.Errorf("kubeconfig in Secret %s: %w", key, err), "read how Cluster %s is reached", cluster.Name)
+		return endpoint{}, redact.Wrap(fmt.Errorf("kubeconfig in Secret %s: %w", key, err), "read how Cluster %s is reached", cluster.Name)
 	}
 	return endpoint{cluster: bare(found), local: secret.Annotations[v1alpha1.LocalServerAnnotation]}, nil
 }

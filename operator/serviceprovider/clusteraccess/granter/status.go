@@ -20,7 +20,8 @@ import (
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/internal/cut"
-	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
+	"github.com/operatorkit/operatorkit/operator/internal/claims"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/redact"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statusresource"
 )
@@ -34,12 +35,12 @@ const maxMessage = 1024
 // claim notes the granter in the status before anything else is written there, so that other granters leave the request alone, and the
 // cluster before anything is made in it, so that it is found again whatever happens. What was granted under a former name is taken over.
 func (g *granter) claim(ctx context.Context, ar *v1alpha1.AccessRequest, _ *statusresource.Report) error {
-	w, scope := workOf(ctx), identity.From(ctx)
+	w := workOf(ctx)
 	if w.foreign = foreign(ctx, ar); w.foreign != nil {
 		return nil
 	}
-	if takesOver(ctx, ar) || ar.DeletionTimestamp == nil {
-		ar.Status.Granter = mark(scope.Operator, scope.Framework)
+	if ar.Status.Granter != "" || ar.DeletionTimestamp == nil {
+		ar.Status.Granter = claims.By(identity.From(ctx).Identity)
 	}
 	if w.on != nil && !w.denied && ar.Status.ClusterRef == nil && ar.DeletionTimestamp == nil {
 		ar.Status.ClusterRef = &v1alpha1.LocalObjectReference{Name: w.cluster.Name}
@@ -54,7 +55,7 @@ func (g *granter) status(ctx context.Context, ar *v1alpha1.AccessRequest, _ *sta
 	s := &ar.Status
 	found := w.obstacle
 	if w.err != nil {
-		found = obstaclef(v1alpha1.ReasonFailed, "%s", sentence(discreet.Text(w.err)))
+		found = obstaclef(v1alpha1.ReasonFailed, "%s", sentence(redact.Text(w.err)))
 	}
 	if found == nil && ar.DeletionTimestamp != nil {
 		found = obstaclef(v1alpha1.ReasonRevoking, "The access is being taken away.")
@@ -103,7 +104,6 @@ func (g *granter) status(ctx context.Context, ar *v1alpha1.AccessRequest, _ *sta
 		condition.Reason, condition.Message = v1alpha1.ReasonRequestPending, "The credentials are not issued yet."
 	}
 	apimeta.SetStatusCondition(&s.Conditions, condition)
-	g.use(ar)
 	return nil
 }
 
@@ -137,10 +137,6 @@ func timeOf(t time.Time) *metav1.Time {
 
 // tell writes events on what has changed.
 func (g *granter) tell(ctx context.Context, before, after *v1alpha1.AccessRequest) {
-	use := apimeta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionUsed)
-	if use != nil && use.Status == metav1.ConditionFalse && !apimeta.IsStatusConditionFalse(before.Status.Conditions, v1alpha1.ConditionUsed) {
-		framework.Recorder(ctx, g.recorder).Event(after, corev1.EventTypeWarning, use.Reason, use.Message)
-	}
 	was, is := v1alpha1.Granted(before.Status.Conditions), v1alpha1.Granted(after.Status.Conditions)
 	if is.Reason == was.Reason && is.Status == was.Status {
 		return

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +15,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator/internal/claims"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/objectresource"
 	"github.com/operatorkit/operatorkit/resource/statemanager/target"
@@ -52,24 +52,13 @@ type work struct {
 	err error
 }
 
-// mark returns what says in a status that a framework grants a request.
-func mark(operator, framework string) string {
-	return identity.Form + ": " + identity.Identity{Operator: operator, Framework: framework}.String()
-}
-
-// takesOver tells whether the request was granted under a former name.
-func takesOver(ctx context.Context, ar *v1alpha1.AccessRequest) bool {
-	return slices.ContainsFunc(identity.From(ctx).Former("", nil), func(m identity.Mark) bool { return ar.Status.Granter == mark(m.Operator, m.Framework) })
-}
-
 // foreign says who else grants a request, and nil if nobody does.
 func foreign(ctx context.Context, ar *v1alpha1.AccessRequest) error {
-	scope := identity.From(ctx)
-	own := mark(scope.Operator, scope.Framework)
-	if ar.Status.Granter == "" || ar.Status.Granter == own || takesOver(ctx, ar) {
-		return nil
+	own := identity.From(ctx).Identity
+	if holder := claims.Holder(ar.Status.Granter, own); holder != "" {
+		return framework.Permanent(fmt.Errorf("it is granted by another granter, which is %s, and not by %s", holder, own))
 	}
-	return framework.Permanent(fmt.Errorf("it is granted by another granter, which is %q, and not by %q", ar.Status.Granter, own))
+	return nil
 }
 
 // obstacle is the reason and the message of a condition.

@@ -146,11 +146,8 @@ func (s *scheduler) whyClosed(c *v1alpha1.Cluster, requests int) string {
 	return ""
 }
 
-// placed remembers a binding until the source has it, and tells people.
+// placed writes an event when the reason has changed.
 func (s *scheduler) placed(ctx context.Context, before, after *v1alpha1.ClusterRequest) {
-	if after.Status.ClusterRef != nil {
-		s.bound.remember(after)
-	}
 	was, is := v1alpha1.Granted(before.Status.Conditions), v1alpha1.Granted(after.Status.Conditions)
 	if is.Reason == was.Reason {
 		return

@@ -27,7 +27,6 @@ type scheduler struct {
 
 	requests, clusters, access *informer.Kubernetes
 	reader                     client.Reader
-	bound                      bindings
 }
 
 // New returns the frameworks for ClusterRequests and Clusters, in this order. The scheme of the Dependencies has to know

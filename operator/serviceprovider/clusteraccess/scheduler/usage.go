@@ -3,10 +3,8 @@ package scheduler
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
@@ -17,33 +15,7 @@ import (
 	"github.com/operatorkit/operatorkit/resource/statusresource"
 )
 
-// bindings are those that the source does not have yet. It is safe for concurrent use.
-type bindings struct {
-	mu    sync.Mutex
-	fresh map[types.UID]string
-}
-
-func (b *bindings) remember(r *v1alpha1.ClusterRequest) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.fresh == nil {
-		b.fresh = map[types.UID]string{}
-	}
-	b.fresh[r.UID] = r.Status.ClusterRef.Name
-}
-
-// of returns the Cluster of a request as the source has it, empty for none.
-func (b *bindings) of(r *v1alpha1.ClusterRequest) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if r.Status.ClusterRef != nil {
-		delete(b.fresh, r.UID)
-		return r.Status.ClusterRef.Name
-	}
-	return b.fresh[r.UID]
-}
-
-// counts returns how many requests of all providers each Cluster has.
+// counts returns how many requests of all providers each Cluster has. The source knows what this operator has written (informer.Writes).
 func (s *scheduler) counts(ctx context.Context) (map[string]int, error) {
 	list := &v1alpha1.ClusterRequestList{}
 	if err := s.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
@@ -51,8 +23,8 @@ func (s *scheduler) counts(ctx context.Context) (map[string]int, error) {
 	}
 	counts := map[string]int{}
 	for i := range list.Items {
-		if cluster := s.bound.of(&list.Items[i]); cluster != "" {
-			counts[cluster]++
+		if ref := list.Items[i].Status.ClusterRef; ref != nil {
+			counts[ref.Name]++
 		}
 	}
 	return counts, nil

@@ -1,4 +1,4 @@
-package discreet_test
+package redact_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/redact"
 	"github.com/operatorkit/operatorkit/resource/statemanager/target"
 )
 
@@ -30,29 +30,29 @@ func TestOfErrorsOfClientsOnlyTheKindIsTold(t *testing.T) {
 		"an API server's answer":     {fmt.Errorf("apply: %w", forbidden), "apply: the API server answered Forbidden"},
 		"no answer":                  {fmt.Errorf("apply: %w", dial), "apply: no answer"},
 		"a cluster that is known to": {fmt.Errorf("apply: %w", hidden), "apply: no answer"},
-		"a step":                     {discreet.Step(forbidden, "ask for access"), "ask for access: the API server answered Forbidden (the log of the operator says more)"},
+		"a step":                     {redact.Wrap(forbidden, "ask for access"), "ask for access: the API server answered Forbidden (the log of the operator says more)"},
 		"a step in a step": {
-			discreet.Step(discreet.Step(errors.New("namespace platform is gone"), "read it"), "ask"), "ask: it failed (the log of the operator says more)",
+			redact.Wrap(redact.Wrap(errors.New("namespace platform is gone"), "read it"), "ask"), "ask: it failed (the log of the operator says more)",
 		},
-		"a step that took too long": {discreet.Step(context.DeadlineExceeded, "ask"), "ask: it took too long (the log of the operator says more)"},
+		"a step that took too long": {redact.Wrap(context.DeadlineExceeded, "ask"), "ask: it took too long (the log of the operator says more)"},
 		"several":                   {errors.Join(fmt.Errorf("a: %w", dial), fmt.Errorf("b: %w", forbidden), errors.New("c")), "a: no answer\nb: the API server answered Forbidden\nc"},
 		"twice the same":            {fmt.Errorf("%w, again %w", dial, dial), "no answer, again no answer"},
 		"only its text":             {errors.New("apply: " + dial.Error()), `apply: Get "(address)": dial tcp: (address) refused`},
 		"other words around it":     {reworded{forbidden}, "the API server answered Forbidden"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := discreet.Text(c.err); got != c.want {
+			if got := redact.Text(c.err); got != c.want {
 				t.Errorf("it tells %q, want %q", got, c.want)
 			}
-			if strings.Contains(discreet.Text(c.err), "platform") {
-				t.Errorf("it tells names of the platform: %s", discreet.Text(c.err))
+			if strings.Contains(redact.Text(c.err), "platform") {
+				t.Errorf("it tells names of the platform: %s", redact.Text(c.err))
 			}
 		})
 	}
-	if discreet.Text(nil) != "" {
+	if redact.Text(nil) != "" {
 		t.Error("no error has a text")
 	}
-	if err := discreet.Step(forbidden, "ask"); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "platform-access") {
+	if err := redact.Wrap(forbidden, "ask"); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "platform-access") {
 		t.Errorf("those who run the platform are told too little: %v", err)
 	}
 }

@@ -1,7 +1,7 @@
-// Package discreet tells errors to people who have no part in the platform: what was being done, and what kind of error it was. The
+// Package redact tells errors to people who have no part in the platform: what was being done, and what kind of error it was. The
 // errors of clients are full of addresses, namespaces, and names of accounts and Secrets of the platform; these are in logs, in the
 // platform's own objects and on its page, and in no status that others read.
-package discreet
+package redact
 
 import (
 	"context"
@@ -18,27 +18,27 @@ import (
 	"github.com/operatorkit/operatorkit/resource/statemanager/target"
 )
 
-// step is an error whose cause is not told.
-type step struct {
+// wrapped is an error whose cause is not told.
+type wrapped struct {
 	what  string
 	cause error
 }
 
 // Error implements error.
-func (s *step) Error() string { return s.what + ": " + s.cause.Error() }
+func (w *wrapped) Error() string { return w.what + ": " + w.cause.Error() }
 
 // Unwrap returns the cause.
-func (s *step) Unwrap() error { return s.cause }
+func (w *wrapped) Unwrap() error { return w.cause }
 
-// Step returns an error with a cause, as fmt.Errorf("…: %w", cause) does. Text tells what was being done, and of the cause only the kind.
-func Step(cause error, format string, args ...any) error {
-	return &step{what: fmt.Sprintf(format, args...), cause: cause}
+// Wrap returns an error with a cause, as fmt.Errorf("…: %w", cause) does. Text tells what was being done, and of the cause only the kind.
+func Wrap(cause error, format string, args ...any) error {
+	return &wrapped{what: fmt.Sprintf(format, args...), cause: cause}
 }
 
 // addresses are what is left of addresses in texts of which the parts are not known: URLs and IP addresses.
 var addresses = regexp.MustCompile(`[a-z][a-z0-9+.-]*://[^\s"',;]+|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b|\[[0-9a-fA-F]*:[0-9a-fA-F:.]*\](?::\d+)?`)
 
-// Text returns the text of an error with the kind in place of each error of a client in it, and of each cause of a Step. What others have
+// Text returns the text of an error with the kind in place of each error of a client in it, and of each cause of a Wrap. What others have
 // said in their own words is told as it is, but for addresses.
 func Text(err error) string {
 	if err == nil {
@@ -76,10 +76,10 @@ func without(text string, err error, done map[string]bool) string {
 	return text
 }
 
-// brief is what is told of an error of a client and of a Step, and empty for others.
+// brief is what is told of an error of a client and of a Wrap, and empty for others.
 func brief(err error) string {
 	switch e := err.(type) { //nolint:errorlint // without walks through the errors that are wrapped
-	case *step:
+	case *wrapped:
 		return e.what + ": " + kind(e.cause) + " (the log of the operator says more)"
 	case *target.UnreachableError, *url.Error, *net.OpError, *net.DNSError, apierrors.APIStatus:
 		return kind(err)

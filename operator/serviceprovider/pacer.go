@@ -11,9 +11,9 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// spread queues all objects, one after the other, with a pause in between: after a change that concerns all. A change that comes while it
+// pacer queues all objects, one after the other, with a pause in between: after a change that concerns all. A change that comes while it
 // is at work has those queued once more that were queued already.
-type spread struct {
+type pacer struct {
 	clock    clock.Clock
 	interval time.Duration
 	// waiting has each object once, in its order.
@@ -23,26 +23,26 @@ type spread struct {
 }
 
 // all has all objects queued. It does not wait for that.
-func (s *spread) all() {
-	for _, key := range s.keys() {
-		s.waiting.Add(key)
+func (p *pacer) all() {
+	for _, key := range p.keys() {
+		p.waiting.Add(key)
 	}
 }
 
 // run works until ctx ends.
-func (s *spread) run(ctx context.Context, queue queue) {
-	context.AfterFunc(ctx, s.waiting.ShutDown)
+func (p *pacer) run(ctx context.Context, queue queue) {
+	context.AfterFunc(ctx, p.waiting.ShutDown)
 	for {
-		key, ended := s.waiting.Get()
+		key, ended := p.waiting.Get()
 		if ended {
 			return
 		}
 		queue.Add(reconcile.Request{NamespacedName: key})
-		s.waiting.Done(key)
+		p.waiting.Done(key)
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.clock.After(s.interval):
+		case <-p.clock.After(p.interval):
 		}
 	}
 }

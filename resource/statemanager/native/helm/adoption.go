@@ -38,11 +38,7 @@ func (j *job) adoption(ctx context.Context, revisions records) (*carrier.Result,
 		return nil, fmt.Errorf("the Helm release %s can't be taken over while its latest revision, %d, is %s: roll it back, or upgrade it, until it is deployed: %w",
 			j.service.Key, latest.revision, latest.status, carrier.ErrConflict)
 	}
-	store, err := newStore(j.access, j.service.Key.Namespace, nil)
-	if err != nil {
-		return nil, err
-	}
-	found, err := store.get(j.service.Key.Name, latest.revision)
+	found, err := j.load(ctx, latest)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +60,7 @@ func (j *job) adoption(ctx context.Context, revisions records) (*carrier.Result,
 	// It is not taken back, whatever its health is.
 	todo.annotations[healthyAnnotation] = "true"
 	note := "it is taken over as it is: it is what the service wants"
-	if other := differing(found, rendering, recorded); len(other) > 0 {
+	if other := differing(found.Release, rendering, recorded); len(other) > 0 {
 		for _, name := range []string{fingerprintAnnotation, templateAnnotation, versionAnnotation, secretAnnotation} {
 			delete(todo.annotations, name)
 		}

@@ -8,9 +8,9 @@
 //		err = charts.CarryOut(ctx, cluster, service, result)
 //	}
 //
-// Helm's own actions prepare installations, upgrades and rollbacks and record them as pending, in its storage in Secrets of the service's
-// namespace. From there on this package carries them out, because Helm's actions block while a hook runs. Objects are applied by server-side
-// apply with Helm's field manager, one after the other in Helm's order, and conflicting fields are taken over.
+// Installations, upgrades and rollbacks are recorded as pending, in Secrets of the service's namespace as Helm writes them, and carried out from
+// there on. Helm's own actions are not used, because they block while a hook runs, and render what was planned anew. Objects are applied by
+// server-side apply with Helm's field manager, one after the other in Helm's order, and conflicting fields are taken over.
 //
 // # Hooks
 //
@@ -30,9 +30,8 @@
 //
 // # What was planned is what is applied
 //
-// A chart is rendered once, in Compute. CarryOut hands that rendering to Helm as a chart of literal text, so that what a
-// template makes up (a password, a time) is the same in the plan, and that the objects and the record are Helm's byte for
-// byte. Existing objects are compared by what the API server answers to a dry run, which also finds a field that can't change
+// A chart is rendered once, in Compute, and CarryOut records and applies that rendering: what a template makes up (a password,
+// a time) is the same in the plan, and the objects and the record are Helm's byte for byte. Existing objects are compared by what the API server answers to a dry run, which also finds a field that can't change
 // before anything is touched. Whether those would be created that are not there, and those of the hooks that are run next, is asked in the
 // same way. The size of the revision is known then too: one that does not fit into a Secret, of 1 MiB, is a permanent error of the plan.
 //

@@ -34,6 +34,12 @@ const (
 	releaseNamespaceAnnotation = "meta.helm.sh/release-namespace"
 )
 
+// With this annotation Helm keeps an object that is not part of its release any more.
+const (
+	policyAnnotation = "helm.sh/resource-policy"
+	keepPolicy       = "keep"
+)
+
 // parseManifest reads the objects of a YAML stream, in their order. Lists count as their items.
 func parseManifest(manifest io.Reader) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured

@@ -55,9 +55,14 @@ const (
 	helmNameLabel     = "name"
 	helmStatusLabel   = "status"
 	helmRevisionLabel = "version"
+	createdLabel      = "createdAt"
+	modifiedLabel     = "modifiedAt"
 	helmOwner         = "helm"
 	releaseType       = "helm.sh/release.v1"
 )
+
+// systemLabels are those labels, which no release has as its own.
+var systemLabels = []string{helmOwnerLabel, helmNameLabel, helmStatusLabel, helmRevisionLabel, createdLabel, modifiedLabel}
 
 // record is what the metadata of its Secret tell of one revision of a release.
 type record struct {
@@ -118,6 +123,16 @@ func (r records) latest() *record {
 	return &r[len(r)-1]
 }
 
+// standing returns the newest revision that stands, or nil.
+func (r records) standing() *record {
+	for i := range slices.Backward(r) {
+		if r[i].stands() {
+			return &r[i]
+		}
+	}
+	return nil
+}
+
 // whose says whose the release is. A revision that somebody made by hand has the labels of the one before, and no annotations.
 func (r records) whose() string {
 	latest := r.latest()
@@ -161,10 +176,14 @@ func listRecords(ctx context.Context, reader client.Reader, options ...client.Li
 	return found, nil
 }
 
+// revisionsOf selects the Secrets of one release.
+func revisionsOf(key client.ObjectKey) []client.ListOption {
+	return []client.ListOption{client.InNamespace(key.Namespace), client.MatchingLabels{helmOwnerLabel: helmOwner, helmNameLabel: key.Name}}
+}
+
 // recordsOf lists the revisions of one release.
 func recordsOf(ctx context.Context, reader client.Reader, key client.ObjectKey) (records, error) {
-	found, err := listRecords(ctx, reader, client.InNamespace(key.Namespace),
-		client.MatchingLabels{helmOwnerLabel: helmOwner, helmNameLabel: key.Name})
+	found, err := listRecords(ctx, reader, revisionsOf(key)...)
 	if err != nil {
 		return nil, fmt.Errorf("list the revisions of the release: %w", err)
 	}

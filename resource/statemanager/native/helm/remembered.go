@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"context"
 	"crypto/sha256"
 	"io"
 	"sync"
@@ -50,22 +51,18 @@ type remembered struct {
 }
 
 // remember returns what a revision has put on the cluster, from memory if it can.
-func (j *job) remember(r *record) (*remembered, error) {
+func (j *job) remember(ctx context.Context, r *record) (*remembered, error) {
 	key := revisionKey{uid: r.uid, version: r.version}
 	if known, ok := j.revisions.Get(key); ok {
 		if shared, ok := j.contents.Get(known.content); ok {
 			return &remembered{shared, known}, nil
 		}
 	}
-	store, err := newStore(j.access, j.service.Key.Namespace, nil)
+	found, err := j.load(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	found, err := store.get(j.service.Key.Name, r.revision)
-	if err != nil {
-		return nil, err
-	}
-	shared, of, err := j.share(found)
+	shared, of, err := j.share(found.Release)
 	if err != nil {
 		return nil, err
 	}

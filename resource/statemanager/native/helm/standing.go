@@ -142,11 +142,7 @@ func (j *job) settle(ctx context.Context, revisions records, result *carrier.Res
 // planTakeBack plans to take back the latest revision.
 func (j *job) planTakeBack(ctx context.Context, revisions records, result *carrier.Result) error {
 	todo := &takeBack{reason: j.hider.Text(result.Health.Message), to: lastGood(revisions), revisions: revisions}
-	store, err := newStore(j.access, j.service.Key.Namespace, nil)
-	if err != nil {
-		return err
-	}
-	latest, err := store.get(j.service.Key.Name, revisions.latest().revision)
+	latest, err := j.load(ctx, revisions.latest())
 	if err != nil {
 		return err
 	}
@@ -154,7 +150,7 @@ func (j *job) planTakeBack(ctx context.Context, revisions records, result *carri
 	p := &planner{job: j}
 	var current, back []*unstructured.Unstructured
 	if todo.to != nil {
-		good, err := store.get(j.service.Key.Name, todo.to.revision)
+		good, err := j.load(ctx, todo.to)
 		if err != nil {
 			return err
 		}
@@ -187,11 +183,11 @@ func (j *job) planTakeBack(ctx context.Context, revisions records, result *carri
 
 // staleAfter returns the objects of a revision that are not in the one which takes its place.
 func (j *job) staleAfter(ctx context.Context, latest, good *record) ([]*unstructured.Unstructured, error) {
-	current, err := j.remember(latest)
+	current, err := j.remember(ctx, latest)
 	if err != nil {
 		return nil, err
 	}
-	back, err := j.remember(good)
+	back, err := j.remember(ctx, good)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +244,7 @@ type view struct {
 // look looks at the objects of a revision. What the watches have is enough where it is as it should be; what looks otherwise
 // is read from the API server.
 func (j *job) look(ctx context.Context, r *record) (*view, error) {
-	known, err := j.remember(r)
+	known, err := j.remember(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +259,7 @@ func (j *job) look(ctx context.Context, r *record) (*view, error) {
 			if live, err = j.read(ctx, j.client, desired); err != nil {
 				return nil, err
 			}
-			if live == nil && carrier.Vanished(desired, j.Carrier.config.Clock.Since(known.applied)) {
+			if live == nil && carrier.Vanished(desired, j.config.Clock.Since(known.applied)) {
 				continue
 			}
 			changes, err := j.drift(ctx, known, desired, live)
@@ -282,11 +278,7 @@ func (j *job) look(ctx context.Context, r *record) (*view, error) {
 	}
 	if len(seen.drift) > 0 && !j.service.Put(r.annotations[fingerprintAnnotation]) {
 		// It was made from other values, which drift may show.
-		store, err := newStore(j.access, j.service.Key.Namespace, nil)
-		if err != nil {
-			return nil, err
-		}
-		made, err := store.get(j.service.Key.Name, r.revision)
+		made, err := j.load(ctx, r)
 		if err != nil {
 			return nil, err
 		}

@@ -49,7 +49,7 @@
 // have that kind where they say none.
 //
 // The stringData of a Secret is applied as data: unlike Helm, a key that a chart withdraws from stringData goes, and the plan shows it. Of a
-// Secret that Helm itself or a former version has applied last, it goes if it is withdrawn after the next upgrade.
+// Secret that Helm itself has applied last, it goes if it is withdrawn after the next upgrade.
 //
 // # Whose release it is
 //
@@ -139,7 +139,6 @@
 // # Secrets
 //
 // Values from Secrets are in no change, note or error, neither in clear nor in base64. A revision has an annotation that says at which paths
-// its values were secret, so that they stay hidden when the service does not take them from a Secret any more. One that a former version made
-// gets it as long as the service has the same values. Of a revision without it, such as one that somebody made by hand, what the service does not
-// have any more is hidden. Helm's log goes nowhere.
+// its values were secret, so that they stay hidden when the service does not take them from a Secret any more. Of
+// a revision without it, such as one that somebody made by hand, what the service does not have any more is hidden. Helm's log goes nowhere.
 package helm

@@ -182,7 +182,7 @@ func (o *operation) runHook(hooks []*release.Hook, at progress) error {
 	if err != nil {
 		return fmt.Errorf("%s hook %s: %w", at.Event, h.Path, err)
 	}
-	// A release that was made before they were refused can have some.
+	// A release of somebody's Helm can have some.
 	objects = slices.DeleteFunc(objects, isNameless)
 	if at.State == "" || at.State == hookCleared {
 		for _, u := range objects {

@@ -246,8 +246,7 @@ func (j *job) isUnderway(latest *record) bool {
 
 // takesBack tells whether a revision is there because the service as it should be was refused.
 func (j *job) takesBack(latest *record) bool {
-	refused := latest.annotations[refusedAnnotation]
-	return carrier.IsSealOf(refused, j.attempt()) || refused != "" && refused == j.service.FormerFingerprint
+	return carrier.IsSealOf(latest.annotations[refusedAnnotation], j.attempt())
 }
 
 // attempt is what is not tried again when it was refused.

@@ -56,8 +56,7 @@ func (j *job) standing(ctx context.Context, revisions records) (*carrier.Result,
 	return result, nil
 }
 
-// planOptions plans that a release knows the options with which it is uninstalled, when they have changed since it was put there, and which of
-// its values are secret, when a version that kept no such thing has put it there.
+// planOptions plans that a release knows the options with which it is uninstalled, when they have changed since it was put there.
 func (j *job) planOptions(latest *record, result *carrier.Result) {
 	marks, disabled := map[string]any{timeoutAnnotation: j.options.timeout.String()}, any(nil)
 	if j.options.disableHooks {
@@ -74,14 +73,8 @@ func (j *job) planOptions(latest *record, result *carrier.Result) {
 			fields = append(fields, plan.FieldChange{Path: option.name, Old: before, New: marks[option.annotation]})
 		}
 	}
-	description := "remember the options of its removal"
-	if latest.annotations[secretAnnotation] == "" && j.service.Put(latest.annotations[fingerprintAnnotation]) {
-		marks[secretAnnotation] = formatMarks(j.service.Secret)
-		fields = append(fields, plan.FieldChange{Path: "secret values", New: "known"})
-		description = "remember which of its values are secret"
-	}
 	if len(fields) > 0 {
-		result.Changes = []plan.Change{j.releaseChange(plan.Update, description, fields...)}
+		result.Changes = []plan.Change{j.releaseChange(plan.Update, "remember the options of its removal", fields...)}
 		result.Payload = &correct{marked: latest, marks: marks}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/resource/internal/bytelru"
+	"github.com/operatorkit/operatorkit/resource/internal/serverside"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
@@ -42,7 +43,11 @@ type Carrier struct {
 	// revisions are small, and each has the key of what it shares with others.
 	revisions *bytelru.Cache[revisionKey, *revision]
 	contents  *bytelru.Cache[contentKey, *content]
+	verdicts  serverside.Verdicts
 }
+
+// rememberedVerdicts is on how many objects a Carrier keeps a verdict.
+const rememberedVerdicts = 1 << 16
 
 var _ carrier.Carrier = (*Carrier)(nil)
 
@@ -83,6 +88,7 @@ func New(config Config) (*Carrier, error) {
 		config: config, renderings: newPlaces(config.Renderings),
 		revisions: bytelru.New[revisionKey, *revision](config.Remembered / 8),
 		contents:  bytelru.New[contentKey, *content](config.Remembered - config.Remembered/8),
+		verdicts:  serverside.NewVerdicts(rememberedVerdicts),
 	}, nil
 }
 

@@ -4,16 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"io"
-	"sync"
 	"time"
 
 	release "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/operatorkit/operatorkit/resource/internal/serverside"
-	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
 
 // parsedSize is about how many bytes a parsed object takes for each byte of its manifest.
@@ -37,11 +33,6 @@ type content struct {
 type revision struct {
 	content contentKey
 	applied time.Time
-
-	mu sync.Mutex
-	// same are hashes of live objects that the API server says are as they should be, although they don't look like it: it
-	// writes some values in another way.
-	same map[carrier.Identity]serverside.Pair
 }
 
 // remembered is what a revision has put on the cluster.
@@ -66,12 +57,12 @@ func (j *job) remember(ctx context.Context, r *record) (*remembered, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := &revision{content: of, same: map[carrier.Identity]serverside.Pair{}}
+	known := &revision{content: of}
 	if found.Info != nil {
 		known.applied = found.Info.LastDeployed
 	}
-	// About what the key takes, and a hash for each object.
-	j.revisions.Add(key, known, 512+200*len(shared.objects))
+	// About what the key takes.
+	j.revisions.Add(key, known, 512)
 	return &remembered{shared, known}, nil
 }
 
@@ -113,20 +104,4 @@ func (j *job) isPlaced(shared *content) bool {
 		}
 	}
 	return true
-}
-
-func (r *revision) isSame(live *unstructured.Unstructured) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	last, ok := r.same[carrier.IdentityOf(live)]
-	now, err := serverside.PairOf(live.Object, nil)
-	return ok && err == nil && last == now
-}
-
-func (r *revision) keepSame(live *unstructured.Unstructured) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if now, err := serverside.PairOf(live.Object, nil); err == nil {
-		r.same[carrier.IdentityOf(live)] = now
-	}
 }

@@ -248,14 +248,14 @@ func (j *job) look(ctx context.Context, r *record) (*view, error) {
 		if err != nil {
 			return nil, err
 		}
-		if live == nil || !j.asDesired(live, desired) && !known.isSame(live) {
+		if live == nil || !j.asDesired(live, desired) {
 			if live, err = j.read(ctx, j.client, desired); err != nil {
 				return nil, err
 			}
 			if live == nil && carrier.Vanished(desired, j.config.Clock.Since(known.applied)) {
 				continue
 			}
-			changes, err := j.drift(ctx, known, desired, live)
+			changes, err := j.drift(ctx, desired, live)
 			if err != nil {
 				return nil, err
 			}
@@ -295,15 +295,20 @@ func (j *job) read(ctx context.Context, reader client.Reader, desired *unstructu
 
 // asDesired tells whether a live object is as it should be, as far as that can be told from here, and but for what is ignored.
 func (j *job) asDesired(live, desired *unstructured.Unstructured) bool {
-	return serverside.Covers(live.Object, serverside.Stable(j.service.Beside(desired, live, fieldManager).Object))
+	return j.verdicts.AsDesired(live, j.applied(live, desired))
+}
+
+// applied is what is compared with a live object: what it should be, without a status and but for what is ignored.
+func (j *job) applied(live, desired *unstructured.Unstructured) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: serverside.Stable(j.service.Beside(desired, live, fieldManager).Object)}
 }
 
 // drift tells how a live object differs from what was applied.
-func (j *job) drift(ctx context.Context, known *remembered, desired, live *unstructured.Unstructured) ([]plan.Change, error) {
+func (j *job) drift(ctx context.Context, desired, live *unstructured.Unstructured) ([]plan.Change, error) {
 	switch {
 	case live == nil:
 		return plan.Describe(plan.Create, desired, nil), nil
-	case live.GetDeletionTimestamp() != nil, j.asDesired(live, desired), known.isSame(live):
+	case live.GetDeletionTimestamp() != nil, j.asDesired(live, desired):
 		return nil, nil
 	}
 	p := &planner{job: j}
@@ -311,7 +316,7 @@ func (j *job) drift(ctx context.Context, known *remembered, desired, live *unstr
 		return nil, err
 	}
 	if len(p.changes) == 0 {
-		known.keepSame(live)
+		j.verdicts.Remember(live, j.applied(live, desired))
 	}
 	if j.service.ClaimOn(live.GetLabels()) == carrier.Inherited {
 		for i := range p.changes {

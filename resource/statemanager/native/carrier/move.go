@@ -28,11 +28,21 @@ func MoveFields(ctx context.Context, c client.Client, object *unstructured.Unstr
 	for _, name := range former {
 		managers = append(managers, FieldManager{name, metav1.ManagedFieldsOperationApply})
 	}
-	return TakeFields(ctx, c, object, managers, manager)
+	return takeFields(ctx, c, object, managers, manager)
 }
 
-// TakeFields is MoveFields for what any field managers have, by applying or otherwise.
-func TakeFields(ctx context.Context, c client.Client, object *unstructured.Unstructured, managers []FieldManager, manager string) (version string, err error) {
+// TakeOver gives an object of somebody else, as it was seen, the marks of a service, and what some field managers have of it to another one.
+func TakeOver(ctx context.Context, c client.Client, service *Service, seen *unstructured.Unstructured, from []FieldManager, manager string) error {
+	version, err := takeFields(ctx, c, seen, from, manager)
+	if err != nil {
+		return err
+	}
+	marking := Marking(seen, version, LabelsOf(service), map[string]string{OwnerAnnotation: service.Owner.String()})
+	return c.Patch(ctx, seen.DeepCopy(), marking, client.FieldOwner(manager))
+}
+
+// takeFields is MoveFields for what any field managers have, by applying or otherwise.
+func takeFields(ctx context.Context, c client.Client, object *unstructured.Unstructured, managers []FieldManager, manager string) (version string, err error) {
 	version = object.GetResourceVersion()
 	if len(managers) == 0 {
 		return version, nil

@@ -110,12 +110,7 @@ var releaseField = []string{"f:metadata", "f:annotations", "f:" + releaseNameAnn
 // What the former field managers have applied is Helm's from then on, so that an upgrade takes away what its chart does not have any more.
 func (j *job) takeOver(ctx context.Context, todo *adoption) error {
 	for _, u := range todo.objects {
-		version, err := carrier.TakeFields(ctx, j.client, u, carrier.ManagersWith(u, fieldManager, releaseField), fieldManager)
-		if err == nil {
-			seen := metadataOf(u)
-			seen.ResourceVersion = version
-			err = j.tag(ctx, seen, carrier.LabelsOf(j.service), map[string]any{carrier.OwnerAnnotation: j.service.Owner.String()})
-		}
+		err := carrier.TakeOver(ctx, j.client, j.service, u, carrier.ManagersWith(u, fieldManager, releaseField), fieldManager)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("take over %s: %w", describe(u), err)
 		}

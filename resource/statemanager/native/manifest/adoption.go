@@ -79,12 +79,7 @@ func takeOver(ctx context.Context, cluster carrier.Cluster, service *carrier.Ser
 	object := s.manifest.Object.DeepCopy()
 	object.SetUID(s.uid)
 	object.SetResourceVersion(s.version)
-	version, err := carrier.TakeFields(ctx, cluster.Client(), object, s.from, service.Owner.FieldManager())
-	if err == nil {
-		err = cluster.Client().Patch(ctx, object, carrier.Marking(object, version, carrier.LabelsOf(service),
-			map[string]string{carrier.OwnerAnnotation: service.Owner.String()}), client.FieldOwner(service.Owner.FieldManager()))
-	}
-	if err != nil {
+	if err := carrier.TakeOver(ctx, cluster.Client(), service, object, s.from, service.Owner.FieldManager()); err != nil {
 		return fault("take over", s.manifest, err)
 	}
 	return nil

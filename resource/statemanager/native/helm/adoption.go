@@ -56,7 +56,7 @@ func (j *job) adoption(ctx context.Context, revisions records) (*carrier.Result,
 		return nil, err
 	}
 	todo := &adoption{revisions: revisions, annotations: j.annotations(rendering)}
-	todo.annotations[kindsAnnotation] = formatKinds(kindsOf(recorded))
+	todo.annotations[kindsAnnotation] = kindsOf(recorded)
 	// It is not taken back, whatever its health is.
 	todo.annotations[healthyAnnotation] = "true"
 	note := "it is taken over as it is: it is what the service wants"

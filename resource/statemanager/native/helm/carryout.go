@@ -67,7 +67,7 @@ func (j *job) annotations(r *rendering) map[string]string {
 		timeoutAnnotation:   j.options.timeout.String(),
 		ownerNameAnnotation: j.service.Owner.Namespace + "/" + j.service.Owner.Name, ownerUIDAnnotation: string(j.service.Owner.UID),
 		carrier.OwnerAnnotation: j.service.Owner.String(), templateAnnotation: j.service.Entry.Template, versionAnnotation: version,
-		fingerprintAnnotation: carrier.Seal(j.service.Fingerprint), kindsAnnotation: formatKinds(kindsOf(r.objects)),
+		fingerprintAnnotation: carrier.Seal(j.service.Fingerprint), kindsAnnotation: kindsOf(r.objects),
 		secretAnnotation: formatMarks(j.service.Secret),
 	}
 	if j.options.disableHooks {

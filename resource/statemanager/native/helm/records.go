@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -103,7 +102,7 @@ func (r *record) found(keeper carrier.Keeper) *carrier.Found {
 		Key:   client.ObjectKey{Namespace: r.secret.Namespace, Name: r.labels[helmNameLabel]},
 		Owner: carrier.Owner{Keeper: keeper, Namespace: namespace, Name: name, UID: types.UID(r.annotations[ownerUIDAnnotation])},
 		Type:  v1alpha1.ServiceTypeHelm,
-		Kinds: parseKinds(r.annotations[kindsAnnotation]),
+		Kinds: carrier.ParseKinds(strings.Split(r.annotations[kindsAnnotation], ",")),
 	}
 	if r.stands() {
 		found.Template, found.Version = r.annotations[templateAnnotation], r.annotations[versionAnnotation]
@@ -212,29 +211,4 @@ func (c *Carrier) List(ctx context.Context, cluster carrier.Cluster, owner carri
 		}
 	}
 	return found, nil
-}
-
-// formatKinds writes kinds for an annotation.
-func formatKinds(kinds []schema.GroupVersionKind) string {
-	parts := make([]string, 0, len(kinds))
-	for _, k := range kinds {
-		parts = append(parts, k.GroupVersion().String()+"/"+k.Kind)
-	}
-	return strings.Join(parts, ",")
-}
-
-// parseKinds reads what formatKinds wrote.
-func parseKinds(text string) []schema.GroupVersionKind {
-	if text == "" {
-		return nil
-	}
-	var kinds []schema.GroupVersionKind
-	for part := range strings.SplitSeq(text, ",") {
-		i := strings.LastIndex(part, "/")
-		if i < 0 {
-			continue
-		}
-		kinds = append(kinds, schema.FromAPIVersionAndKind(part[:i], part[i+1:]))
-	}
-	return kinds
 }

@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// TakeFields returns the field managers of an object as they are when one of them has applied what others have, in whichever version of
-// the API. Nil means that the others have nothing.
+// TakeFields moves the fields that others have, in whichever version of the API, to what manager has applied, and returns the new
+// metadata.managedFields. Nil means that the others have no fields.
 func TakeFields(
 	entries []metav1.ManagedFieldsEntry, others func(metav1.ManagedFieldsEntry) bool, manager string,
 ) ([]metav1.ManagedFieldsEntry, error) {

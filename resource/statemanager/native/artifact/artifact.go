@@ -1,4 +1,4 @@
-// Package artifact has what services are made of: charts, and files. Package fetch gets them.
+// Package artifact has the types of what services are made of, charts and files. Package fetch fetches them.
 package artifact
 
 import (

@@ -14,7 +14,7 @@ import (
 	"github.com/operatorkit/operatorkit/resource/internal/serverside"
 )
 
-// FieldManager is one that has written fields of an object in this way.
+// FieldManager names a field manager, and how it has written fields.
 type FieldManager struct {
 	Name      string
 	Operation metav1.ManagedFieldsOperationType
@@ -31,8 +31,11 @@ func MoveFields(ctx context.Context, c client.Client, object *unstructured.Unstr
 	return takeFields(ctx, c, object, managers, manager)
 }
 
-// TakeOver gives an object of somebody else, as it was seen, the marks of a service, and what some field managers have of it to another one.
-func TakeOver(ctx context.Context, c client.Client, service *Service, seen *unstructured.Unstructured, from []FieldManager, manager string) error {
+// TakeOver puts the marks of a service onto an object of another owner, and moves fields from some field managers to another one. An
+// object that was changed since it was seen is a conflict.
+func TakeOver(
+	ctx context.Context, c client.Client, service *Service, seen *unstructured.Unstructured, from []FieldManager, manager string,
+) error {
 	version, err := takeFields(ctx, c, seen, from, manager)
 	if err != nil {
 		return err
@@ -42,7 +45,9 @@ func TakeOver(ctx context.Context, c client.Client, service *Service, seen *unst
 }
 
 // takeFields is MoveFields for what any field managers have, by applying or otherwise.
-func takeFields(ctx context.Context, c client.Client, object *unstructured.Unstructured, managers []FieldManager, manager string) (version string, err error) {
+func takeFields(
+	ctx context.Context, c client.Client, object *unstructured.Unstructured, managers []FieldManager, manager string,
+) (version string, err error) {
 	version = object.GetResourceVersion()
 	if len(managers) == 0 {
 		return version, nil

@@ -8,9 +8,10 @@
 //		err = charts.CarryOut(ctx, cluster, service, result)
 //	}
 //
-// Installations, upgrades and rollbacks are recorded as pending, in Secrets of the service's namespace as Helm writes them, and carried out from
-// there on. Helm's own actions are not used, because they block while a hook runs, and render what was planned anew. Objects are applied by
-// server-side apply with Helm's field manager, one after the other in Helm's order, and conflicting fields are taken over.
+// Installations, upgrades and rollbacks are recorded as pending, in Secrets of the service's namespace as Helm writes them, and
+// then carried out. Helm's own actions are not used: they block while a hook runs, and render a second time what was planned.
+// Objects are applied by server-side apply with Helm's field manager, one after the other in Helm's order, and conflicting fields
+// are taken over.
 //
 // # Hooks
 //
@@ -31,9 +32,10 @@
 // # What was planned is what is applied
 //
 // A chart is rendered once, in Compute, and CarryOut records and applies that rendering: what a template makes up (a password,
-// a time) is the same in the plan, and the objects and the record are Helm's byte for byte. Existing objects are compared by what the API server answers to a dry run, which also finds a field that can't change
-// before anything is touched. Whether those would be created that are not there, and those of the hooks that are run next, is asked in the
-// same way. The size of the revision is known then too: one that does not fit into a Secret, of 1 MiB, is a permanent error of the plan.
+// a time) is the same in the plan, and the objects and the record are Helm's byte for byte. Existing objects are compared by
+// what the API server answers to a dry run, which also finds a field that can't change before anything is touched. Whether those
+// would be created that are not there, and those of the hooks that are run next, is asked in the same way. The size of the
+// revision is known then too: one that does not fit into a Secret, of 1 MiB, is a permanent error of the plan.
 //
 // Definitions in crds/ come first. Templates are rendered as if they were there: `.Capabilities.APIVersions` has what they serve, and `lookup`
 // finds nothing of a kind that the cluster does not have yet. Objects that need a definition which changes are shown in the plan as

@@ -21,8 +21,9 @@ import (
 // fieldManager is that of Helm's command line, so that both can work on a release.
 const fieldManager = "helm"
 
-// put applies an object as it was seen right before, unless it is refused. Another write in between has it looked at again, so that what somebody
-// else has made his own meanwhile is not taken from him. The version is that of one life of an object: no UID is needed beside it.
+// put applies an object as it was seen right before, unless that is refused. It is read again after another write in between, so
+// that what somebody else has made his own meanwhile is not taken from him. The version is that of one life of an object: no UID
+// is needed beside it.
 func (j *job) put(ctx context.Context, u *unstructured.Unstructured, refuses func(client.Object) error) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		whole := emptyOf(u)
@@ -69,7 +70,7 @@ func (j *job) refuses(live client.Object) error {
 	return fmt.Errorf("%s is there already, and belongs to %s: %w", describe(live), carrier.Whose(live), carrier.ErrConflict)
 }
 
-// refusesOthers is refuses for an object that a revision brings: it does not replace one without any mark of the release.
+// refusesOthers is refuses for an object of a revision: one that is there without any mark of the release is not replaced.
 func (j *job) refusesOthers(live client.Object) error {
 	if err := j.refuses(live); err != nil || j.owns(live) || j.service.Has(live.GetLabels()) {
 		return err

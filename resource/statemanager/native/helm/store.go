@@ -26,8 +26,7 @@ import (
 // releaseData is the entry of its Secret in which a release is.
 const releaseData = "release"
 
-// stored is a revision with the metadata of its Secret, as they were read or written last. Annotations that are changed are written with the
-// next update.
+// stored is a revision with the metadata of its Secret, as read or written last. Changed annotations are written with the next update.
 type stored struct {
 	*release.Release
 	secret metav1.ObjectMeta
@@ -71,7 +70,7 @@ func (j *job) history(ctx context.Context) ([]*stored, error) {
 	return revisions, nil
 }
 
-// create records a revision for the first time. That somebody was quicker is a conflict: the next look tells who.
+// create records a revision for the first time. One that exists already is a conflict: the next computation reports its owner.
 func (j *job) create(ctx context.Context, r *release.Release, annotations map[string]string) (*stored, error) {
 	s := &stored{Release: r, secret: metav1.ObjectMeta{Annotations: annotations}}
 	secret, err := pack(s, createdLabel)

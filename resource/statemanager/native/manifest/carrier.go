@@ -34,7 +34,9 @@ func New(config Config) (*Carrier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Carrier{config: config, inventories: bytelru.New[version, *inventory](remembered), verdicts: serverside.NewVerdicts(rememberedVerdicts)}, nil
+	return &Carrier{
+		config: config, inventories: bytelru.New[version, *inventory](remembered), verdicts: serverside.NewVerdicts(rememberedVerdicts),
+	}, nil
 }
 
 // Compute implements carrier.Carrier. With an error it returns what was found out before, unless that is nothing.

@@ -123,6 +123,18 @@ func TestWhatIsHeavyIsLinkedByWhoWiresItIn(t *testing.T) {
 	}
 }
 
+// TestMarksOfOwnersBringNoSources shows that a state manager which has others fetch charts and files does not link what fetches them.
+func TestMarksOfOwnersBringNoSources(t *testing.T) {
+	const most = 650
+	linked := strings.Fields(string(list(t, "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./resource/statemanager/sveltos")))
+	if len(linked) > most {
+		t.Errorf("the state manager for Sveltos links %d packages, and may link %d", len(linked), most)
+	}
+	if !slices.Contains(linked, module+"/resource/statemanager/native/carrier") {
+		t.Error("the state manager for Sveltos does not link package carrier: the test looks at something else")
+	}
+}
+
 // within tells whether a path is the prefix or below it. A prefix that ends with a slash means only what is below.
 func within(path, prefix string) bool {
 	if strings.HasSuffix(prefix, "/") {

@@ -37,12 +37,10 @@
 //     a crash is found again by them. What is desired, exists, and is not in the journal is
 //     refused, unless Config.Adopt is set. Only what somebody else makes under a key between the
 //     writing of the journal and the put of the thing is taken for the resource's. The journal in a
-//     copy of a primary, under another name or in another namespace, says nothing about the copy. A
-//     journal of an earlier version does not tell whose it is, and passes for that of the copy,
-//     until the next reconciliation of the primary signs it. After a restore, where a primary has
-//     its name and a new UID, what it desires of its journal is taken over, and nothing else of
-//     that is deleted: it may be another's by now, or still be that of the primary that was backed
-//     up, if that lives in another cluster. Who may write the annotations of a primary may write
+//     copy of a primary, under another name or in another namespace, says nothing about the copy.
+//     After a restore, where a primary has its name and a new UID, what it desires of its journal is
+//     taken over, and nothing else of that is deleted: it may be another's by now, or still be that
+//     of the primary that was backed up, if that lives in another cluster. Who may write the annotations of a primary may write
 //     its journal.
 //   - It can't, and Current knows by itself what belongs to the primary, for example all in a
 //     folder of its name. Then that is what the resource changes and deletes.

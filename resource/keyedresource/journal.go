@@ -57,9 +57,9 @@ func journalOf[T any](s State[T]) *journal {
 
 type pageText struct {
 	Of string `json:"of"`
-	// For is the name of the primary, with its namespace, and UID that of its life. Pages of earlier versions have neither.
-	For  string    `json:"for,omitempty"`
-	UID  types.UID `json:"uid,omitempty"`
+	// For is the name of the primary, with its namespace, and UID that of its life.
+	For  string    `json:"for"`
+	UID  types.UID `json:"uid"`
 	Keys []string  `json:"keys"`
 }
 
@@ -124,9 +124,9 @@ func (j *journal) read(at int, marked bool) error {
 			"or delete it and what %s has made", j.annotation(at), err, j.marks[at]))
 	}
 	switch {
-	case read.For != "" && read.For != j.name():
+	case read.For != j.name():
 		j.copied = read.For
-	case read.UID != "" && j.primary.UID != "" && read.UID != j.primary.UID && !marked:
+	case j.primary.UID != "" && read.UID != j.primary.UID && !marked:
 		j.inherited.Insert(read.Keys...)
 	default:
 		j.own[at] = true
@@ -180,8 +180,8 @@ func (j *journal) has(key string) bool {
 }
 
 // settle finds out what has to change besides the keys of what is put and deleted. Sign reports
-// that a page does not say whose it is: in a copy it would pass for that of the copy. Trim reports
-// that keys are to be removed.
+// that a page is another one than would be written, as after a restore. Trim reports that keys are
+// to be removed.
 func (j *journal) settle(desired func(key string) bool) (sign, trim bool) {
 	j.stale = slices.DeleteFunc(j.stale, desired)
 	j.bequest = slices.DeleteFunc(sets.List(j.inherited), func(key string) bool { return !desired(key) })

@@ -82,18 +82,6 @@ func (k *journalKit) live() primary {
 	return live
 }
 
-// unsign makes the journal one of an earlier version.
-func (k *journalKit) unsign() {
-	k.t.Helper()
-	before := k.live()
-	for name, text := range before.Annotations {
-		before.Annotations[name] = strings.ReplaceAll(strings.ReplaceAll(text, `"for"`, `"was"`), `"uid"`, `"had"`)
-	}
-	if err := k.client.Update(k.t.Context(), before); err != nil {
-		k.t.Fatal(err)
-	}
-}
-
 // restore makes the primary anew, with the annotations of a backup.
 func (k *journalKit) restore(backup primary, data ...string) {
 	k.t.Helper()
@@ -368,64 +356,6 @@ func TestTheMarksOfThingsSayWhoseTheyAreAfterARestoreToo(t *testing.T) {
 	k.restore(k.live(), "a", "1")
 	if err := update(ctx, k.primary, r); err != nil || z.hosts() != "a=1" {
 		t.Errorf("got %v and %s, want what is not desired to be deleted", err, z.hosts())
-	}
-}
-
-// Earlier versions did not say in a journal whose it is.
-func TestAJournalThatNamesNoPrimaryIsThatOfTheOneThatCarriesIt(t *testing.T) {
-	k := newJournalKit(t, "a", "1")
-	z, ctx := newZone(), as(t, "o", "f")
-	r := newResource(t, z, &bytes.Buffer{}, blind(k.client, z))
-	if err := update(ctx, k.primary, r); err != nil {
-		t.Fatal(err)
-	}
-	k.unsign()
-	k.primary.Data = map[string]string{"b": "2"}
-	if err := update(ctx, k.primary, r); err != nil || z.hosts() != "b=2" || k.journal() != k.journalOf(`"b"`) {
-		t.Errorf("got %v, %s and the journal %s", err, z.hosts(), k.journal())
-	}
-}
-
-func TestAJournalOfAnEarlierVersionIsSignedBeforeItCanBeCopied(t *testing.T) {
-	k := newJournalKit(t, "a", "1")
-	z, ctx := newZone(), as(t, "o", "f")
-	r := newResource(t, z, &bytes.Buffer{}, blind(k.client, z))
-	if err := update(ctx, k.primary, r); err != nil {
-		t.Fatal(err)
-	}
-	k.unsign()
-	if got := planned(t, ctx, k.primary, r); len(got) != 0 {
-		t.Errorf("the plan is %q, want nothing of it", got)
-	}
-	if err := update(ctx, k.primary, r); err != nil || k.journal() != k.journalOf(`"a"`) {
-		t.Errorf("got %v and the journal %s", err, k.journal())
-	}
-	writes := len(k.faults.Writes())
-	if err := update(ctx, k.primary, r); err != nil || len(k.faults.Writes()) != writes {
-		t.Errorf("got %v, and %d writes, when there is nothing to do", err, len(k.faults.Writes())-writes)
-	}
-	duplicate := newPrimary("copy")
-	duplicate.Namespace, duplicate.Annotations = k.primary.Namespace, k.live().Annotations
-	if err := k.client.Create(t.Context(), duplicate); err != nil {
-		t.Fatal(err)
-	}
-	if err := update(ctx, duplicate, r); err != nil || z.hosts() != "a=1" {
-		t.Errorf("got %v and %s, want the thing of the other primary to stay", err, z.hosts())
-	}
-}
-
-func TestAJournalOfAnEarlierVersionIsSignedAlsoWhileAThingIsRefused(t *testing.T) {
-	k := newJournalKit(t, "a", "1")
-	z, ctx := newZone(record{Host: "b", Address: "theirs"}), as(t, "o", "f")
-	r := newResource(t, z, &bytes.Buffer{}, blind(k.client, z))
-	if err := update(ctx, k.primary, r); err != nil {
-		t.Fatal(err)
-	}
-	k.unsign()
-	k.primary.Data["b"] = "2"
-	var refused *keyedresource.RefusedError
-	if err := update(ctx, k.primary, r); !errors.As(err, &refused) || k.journal() != k.journalOf(`"a"`) {
-		t.Errorf("got %v and the journal %s", err, k.journal())
 	}
 }
 

@@ -12,11 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework/identity"
+	"github.com/operatorkit/operatorkit/resource/internal/serverside"
 )
 
 // An object under a former name is taken over in two writes. The first one makes the fields that were applied under the former name
@@ -30,47 +29,31 @@ func (r *objects[O]) manager() string {
 
 // managerOf is the one under which applying u changes what it changes once u is taken over.
 func (r *objects[O]) managerOf(u *unstructured.Unstructured) string {
-	if former := r.formerEntries(u.GetManagedFields()); len(former) > 0 {
-		return former[0].Manager
+	entries := u.GetManagedFields()
+	if i := slices.IndexFunc(entries, r.former); i >= 0 {
+		return entries[i].Manager
 	}
 	return r.manager()
 }
 
-// formerEntries are those of what was applied under former names.
-func (r *objects[O]) formerEntries(entries []metav1.ManagedFieldsEntry) (former []metav1.ManagedFieldsEntry) {
-	for _, e := range entries {
-		applied := e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "" && e.Manager != r.manager()
-		wrote := func(m identity.Mark) bool { return m.FieldManager() == e.Manager }
-		if applied && slices.ContainsFunc(r.marks[1:], wrote) {
-			former = append(former, e)
-		}
-	}
-	return former
+// former tells whether an entry is of what was applied under a former name.
+func (r *objects[O]) former(e metav1.ManagedFieldsEntry) bool {
+	applied := e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "" && e.Manager != r.manager()
+	wrote := func(m identity.Mark) bool { return m.FieldManager() == e.Manager }
+	return applied && slices.ContainsFunc(r.marks[1:], wrote)
 }
 
 // takeOver prepares the first of the writes by which u, which has the mark of a former name, is taken over.
 func (r *objects[O]) takeOver(u *unstructured.Unstructured, change *item) error {
-	moved := &metav1.PartialObjectMetadata{}
-	moved.SetManagedFields(u.GetManagedFields())
-	names := sets.New[string]()
-	for _, e := range r.formerEntries(moved.ManagedFields) {
-		names.Insert(e.Manager)
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	// The library moves the fields of those who update: what was applied is declared as updated before.
-	for i := range moved.ManagedFields {
-		if e := &moved.ManagedFields[i]; names.Has(e.Manager) && e.Subresource == "" {
-			e.Operation = metav1.ManagedFieldsOperationUpdate
-		}
-	}
-	if err := csaupgrade.UpgradeManagedFields(moved, names, r.manager()); err != nil {
+	moved, err := serverside.TakeFields(u.GetManagedFields(), r.former, r.manager())
+	if err != nil {
 		return fmt.Errorf("move the fields of %s: %w", change.Key, err)
 	}
-	var err error
+	if moved == nil {
+		return nil
+	}
 	change.Thing.move, err = json.Marshal([]map[string]any{
-		{"op": "replace", "path": "/metadata/managedFields", "value": moved.ManagedFields},
+		{"op": "replace", "path": "/metadata/managedFields", "value": moved},
 		{"op": "replace", "path": "/metadata/uid", "value": u.GetUID()},
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": u.GetResourceVersion()},
 	})

@@ -19,9 +19,8 @@ const (
 	// meshPort is where proxies answer each other, at Machine.MeshAddress.
 	meshPort = 8442
 	// othersFile has the offers of other machines that a proxy knows of, for clients that have not seen these machines yet. It is where the
-	// certificates are: a proxy that is made anew knows of them too. formerOthersFile is where earlier versions had it.
-	othersFile       = dataFolder + formerOthersFile
-	formerOthersFile = "/operatorkit-ingress-others.json"
+	// certificates are: a proxy that is made anew knows of them too.
+	othersFile = dataFolder + "/operatorkit-ingress-others.json"
 )
 
 // offer is what a machine has for the proxies of others.
@@ -143,9 +142,6 @@ func (m *machine) others(ctx context.Context, engine *moby.Client, proxy string)
 		if known == nil && proxy != "" {
 			if remembered == nil {
 				text, err := readFile(ctx, engine, proxy, othersFile)
-				if err == nil && text == nil {
-					text, err = readFile(ctx, engine, proxy, formerOthersFile)
-				}
 				if err != nil {
 					return nil, err
 				}

@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
@@ -41,7 +42,11 @@ func (i *Inputs) Resolve(ctx context.Context, set *statemanager.Set, entry *v1al
 	if err != nil {
 		return nil, err
 	}
-	return &Input{service.Service, service.FormerFingerprint, len(set.ServiceSet.Spec.ChangeWindows) > 0, service.hider}, nil
+	fingerprint, err := fingerprintOf(set, service)
+	if err != nil {
+		return nil, framework.Permanent(err)
+	}
+	return &Input{service.Service, fingerprint, len(set.ServiceSet.Spec.ChangeWindows) > 0, service.hider}, nil
 }
 
 // Conceal adds texts that must not be shown.

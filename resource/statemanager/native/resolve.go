@@ -25,6 +25,8 @@ const defaultValuesKey = "values.yaml"
 type resolved struct {
 	*carrier.Service
 	hider *carrier.Hider
+	// digest is that of the ConfigMap or Secret with its files, if they are in one.
+	digest string
 }
 
 // typeOf returns what a template makes of a service.
@@ -68,16 +70,13 @@ func (o *objects) resolve(ctx context.Context, set *statemanager.Set, entry *v1a
 		Source: &source{fetcher: o.config.Fetcher, objects: o, template: template, local: local},
 		Values: all.merged, Secret: all.secret,
 	}
-	if service.FormerFingerprint, err = fingerprintOf(set, entry, template, all, digest); err != nil {
-		return nil, framework.Permanent(err)
-	}
 	if err := identify(service, digest); err != nil {
 		return nil, framework.Permanent(err)
 	}
 	if service.HealthCheck, err = o.healthCheck(entry); err != nil {
 		return nil, err
 	}
-	return &resolved{Service: service, hider: hider}, nil
+	return &resolved{service, hider, digest}, nil
 }
 
 // healthCheck reads the expressions of an entry.
@@ -165,17 +164,17 @@ func textOf(obj client.Object, key string) (text string, ok bool) {
 
 // fingerprintOf returns what stands for a service as a set says it should be: 16 digits for what its entry says, which is known without
 // reading anything, and 16 for what the entry names. The UID of the set is in both, so that nobody can try values out.
-func fingerprintOf(set *statemanager.Set, entry *v1alpha1.ServiceWithValues, template *v1alpha1.ServiceTemplate, all *values, files string) (string, error) {
-	said, err := entryFingerprint(set, entry)
+func fingerprintOf(set *statemanager.Set, service *resolved) (string, error) {
+	said, err := entryFingerprint(set, service.Entry)
 	if err != nil {
 		return "", err
 	}
 	// JSON sorts the keys of maps.
-	merged, err := json.Marshal(all.merged)
+	merged, err := json.Marshal(service.Values)
 	if err != nil {
-		return "", fmt.Errorf("values of service %s are nothing that JSON can say: %w", entry.Key(), err)
+		return "", fmt.Errorf("values of service %s are nothing that JSON can say: %w", service.Key, err)
 	}
-	named, err := statemanager.Fingerprint(set.ServiceSet.UID, template.Spec, json.RawMessage(merged), files)
+	named, err := statemanager.Fingerprint(set.ServiceSet.UID, service.Template.Spec, json.RawMessage(merged), service.digest)
 	if err != nil {
 		return "", err
 	}

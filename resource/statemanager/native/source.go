@@ -10,6 +10,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/artifact"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/fetch"
 )
 
@@ -19,11 +20,11 @@ type source struct {
 	objects  *objects
 	template *v1alpha1.ServiceTemplate
 	// local are the files of a ConfigMap or Secret, which are read beforehand.
-	local *fetch.Files
+	local *artifact.Files
 }
 
 // Chart implements carrier.Source.
-func (s *source) Chart(ctx context.Context) (*fetch.Chart, error) {
+func (s *source) Chart(ctx context.Context) (*artifact.Chart, error) {
 	helm := s.template.Spec.Helm
 	if helm == nil {
 		return nil, framework.Permanent(fmt.Errorf("ServiceTemplate %s is no chart", s.template.Name))
@@ -37,7 +38,7 @@ func (s *source) Chart(ctx context.Context) (*fetch.Chart, error) {
 }
 
 // Files implements carrier.Source.
-func (s *source) Files(ctx context.Context) (*fetch.Files, string, error) {
+func (s *source) Files(ctx context.Context) (*artifact.Files, string, error) {
 	from := filesOf(s.template)
 	switch {
 	case from == nil:
@@ -86,7 +87,7 @@ func (s *source) credentials(ctx context.Context, name string) (fetch.Credential
 }
 
 // readLocal reads the files of a template that are in a ConfigMap or Secret; nil for others.
-func (o *objects) readLocal(ctx context.Context, template *v1alpha1.ServiceTemplate) (*fetch.Files, error) {
+func (o *objects) readLocal(ctx context.Context, template *v1alpha1.ServiceTemplate) (*artifact.Files, error) {
 	from := filesOf(template)
 	if from == nil || from.LocalSource == nil {
 		return nil, nil
@@ -97,7 +98,7 @@ func (o *objects) readLocal(ctx context.Context, template *v1alpha1.ServiceTempl
 	if err != nil {
 		return nil, fmt.Errorf("read the files: %w", err)
 	}
-	var files *fetch.Files
+	var files *artifact.Files
 	switch obj := obj.(type) {
 	case *corev1.Secret:
 		files, err = fetch.FilesOfSecret(obj)

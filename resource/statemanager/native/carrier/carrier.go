@@ -49,8 +49,6 @@ type Service struct {
 	Fingerprint string
 	// Attempt stands for the options that only say how the service is put there. What was refused is tried again with another one.
 	Attempt string
-	// FormerFingerprint is what was kept in the place of a seal before there were any.
-	FormerFingerprint string
 	// Account is the service account as which the cluster is asked, with the rights of a tenant; nil is the user of its kubeconfig.
 	Account *client.ObjectKey
 	// Unknown tells that only marks on the cluster say that the service is the owner's, and neither the set nor its status. Who may write

@@ -183,3 +183,23 @@ func established(ctx context.Context, reader client.Reader, definition *unstruct
 	}
 	return fmt.Errorf("%s is not established yet: its objects wait for it", name(definition))
 }
+
+// FormatKinds writes kinds, each once, as "Deployment.v1.apps".
+func FormatKinds(kinds []schema.GroupVersionKind) []string {
+	texts := make([]string, len(kinds))
+	for i, kind := range kinds {
+		texts[i] = kind.Kind + "." + kind.Version + "." + kind.Group
+	}
+	slices.Sort(texts)
+	return slices.Compact(texts)
+}
+
+// ParseKinds reads what FormatKinds has written.
+func ParseKinds(texts []string) (kinds []schema.GroupVersionKind) {
+	for _, text := range texts {
+		if kind, _ := schema.ParseKindArg(text); kind != nil {
+			kinds = append(kinds, *kind)
+		}
+	}
+	return kinds
+}

@@ -38,9 +38,7 @@ func digest(salt []byte, fingerprint string) string {
 }
 
 // Put tells whether what was put onto a cluster with a seal is the service as it should be.
-func (s *Service) Put(seal string) bool {
-	return IsSealOf(seal, s.Fingerprint) || seal != "" && seal == s.FormerFingerprint
-}
+func (s *Service) Put(seal string) bool { return IsSealOf(seal, s.Fingerprint) }
 
 // Opened returns Found with the fingerprint of the service, if that was put there.
 func (f *Found) Opened(service *Service) *Found {

@@ -14,23 +14,15 @@ import (
 	"github.com/operatorkit/operatorkit/internal/panics"
 	"github.com/operatorkit/operatorkit/resource/internal/yamlsize"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/artifact"
 )
-
-// Chart is a chart that was fetched.
-type Chart struct {
-	*chart.Chart
-	// Digest is "sha256:…", as HelmChart.Digest pins it: of the manifest in an OCI registry, of the archive elsewhere.
-	Digest string
-	// SignedBy is who signed the chart, if its provenance was checked.
-	SignedBy string
-}
 
 // utf8Mark is what some editors begin a file with; Helm does not want it either.
 var utf8Mark = []byte{0xEF, 0xBB, 0xBF}
 
 // unpackChart reads the archive of a chart. Helm's own reader is not used on archives: it has no limits on the number of
 // entries and on charts in charts.
-func unpackChart(content []byte, limits Limits) (*Chart, error) {
+func unpackChart(content []byte, limits Limits) (*artifact.Chart, error) {
 	files, err := limits.unpacking().chart(content)
 	if err != nil {
 		return nil, err
@@ -42,7 +34,7 @@ func unpackChart(content []byte, limits Limits) (*Chart, error) {
 	if v := c.Metadata.APIVersion; v != chart.APIVersionV1 && v != chart.APIVersionV2 {
 		return nil, permanent(ErrInvalid, "use a chart of apiVersion v2", "its apiVersion is %q", v)
 	}
-	return &Chart{Chart: c}, nil
+	return &artifact.Chart{Chart: c}, nil
 }
 
 // load gives files to Helm. Nothing that Helm does with them may end the operator.
@@ -146,8 +138,8 @@ func isParsed(name string) bool {
 	return false
 }
 
-// is compares a chart with what the template names: a repository says where a chart is, but does not make it one.
-func (c *Chart) is(from v1alpha1.HelmChart) error {
+// isChart compares a chart with what the template names: a repository says where a chart is, but does not make it one.
+func isChart(c *artifact.Chart, from v1alpha1.HelmChart) error {
 	if c.Metadata.Name != path.Base(from.Chart) {
 		return permanent(ErrInvalid, "mend the repository", "what is there is the chart %q", c.Metadata.Name)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/artifact"
 )
 
 // Waiting is how many callers wait for calls that are under way.
@@ -36,7 +37,7 @@ func Unpack(data []byte, config Config) (map[string][]byte, int64, int, error) {
 }
 
 // UnpackChart unpacks the archive of a chart.
-func UnpackChart(data []byte, config Config) (*Chart, error) {
+func UnpackChart(data []byte, config Config) (*artifact.Chart, error) {
 	config, err := config.withDefaults()
 	if err != nil {
 		return nil, err

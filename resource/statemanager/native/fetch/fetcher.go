@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/artifact"
 )
 
 // unpackers is how many archives and indexes are unpacked at the same time, because that is what takes memory.
@@ -61,7 +62,7 @@ type wanted struct {
 
 // Chart gets a chart. It is another copy at every call, which belongs to the caller. An error is an *Error, or that of the
 // context.
-func (f *Fetcher) Chart(ctx context.Context, from v1alpha1.HelmChart, with Credentials) (*Chart, error) {
+func (f *Fetcher) Chart(ctx context.Context, from v1alpha1.HelmChart, with Credentials) (*artifact.Chart, error) {
 	w := wanted{
 		what:        fmt.Sprintf("chart %s %s of %s", from.Chart, from.Version, shown(from.Repository)),
 		digest:      pinned(from.Digest, from.Ref),
@@ -77,7 +78,7 @@ func (f *Fetcher) Chart(ctx context.Context, from v1alpha1.HelmChart, with Crede
 	return chart, nil
 }
 
-func (f *Fetcher) chart(ctx context.Context, w wanted, from v1alpha1.HelmChart) (*Chart, error) {
+func (f *Fetcher) chart(ctx context.Context, w wanted, from v1alpha1.HelmChart) (*artifact.Chart, error) {
 	address, err := parseAddress(from.Repository)
 	if err != nil {
 		return nil, err
@@ -93,14 +94,14 @@ func (f *Fetcher) chart(ctx context.Context, w wanted, from v1alpha1.HelmChart) 
 			return f.commit(ctx, w, address, GitTree{Ref: from.Ref, Folder: path.Clean(from.Chart)}, old)
 		}
 	}
-	var chart *Chart
+	var chart *artifact.Chart
 	err = f.obtain(ctx, w, update, func(r record, c contents) error {
 		var err error
 		if chart, err = unpackChart(c.archive, f.limits); err != nil {
 			return err
 		}
 		chart.Digest = r.Digest
-		if err := chart.is(from); err != nil {
+		if err := isChart(chart, from); err != nil {
 			return err
 		}
 		chart.SignedBy, err = f.verify(r.File, c, w.credentials)
@@ -113,7 +114,7 @@ func (f *Fetcher) chart(ctx context.Context, w wanted, from v1alpha1.HelmChart) 
 }
 
 // Files gets an archive of files. An error is an *Error, or that of the context.
-func (f *Fetcher) Files(ctx context.Context, from v1alpha1.Artifact, with Credentials) (*Files, error) {
+func (f *Fetcher) Files(ctx context.Context, from v1alpha1.Artifact, with Credentials) (*artifact.Files, error) {
 	w := wanted{
 		what:        "files of " + shown(from.URL),
 		digest:      pinned(from.Digest, from.Ref),
@@ -128,7 +129,7 @@ func (f *Fetcher) Files(ctx context.Context, from v1alpha1.Artifact, with Creden
 	return files, nil
 }
 
-func (f *Fetcher) files(ctx context.Context, w wanted, from v1alpha1.Artifact) (*Files, error) {
+func (f *Fetcher) files(ctx context.Context, w wanted, from v1alpha1.Artifact) (*artifact.Files, error) {
 	address, err := parseAddress(from.URL)
 	if err != nil {
 		return nil, err
@@ -148,13 +149,13 @@ func (f *Fetcher) files(ctx context.Context, w wanted, from v1alpha1.Artifact) (
 			return f.commit(ctx, w, address, GitTree{Ref: from.Ref}, old)
 		}
 	}
-	var files *Files
+	var files *artifact.Files
 	err = f.obtain(ctx, w, update, func(r record, c contents) error {
 		unpacked, err := f.limits.unpacking().read(bytes.NewReader(c.archive))
 		if err != nil {
 			return err
 		}
-		files = &Files{FS: newMemory(unpacked), Digest: r.Digest}
+		files = &artifact.Files{FS: newMemory(unpacked), Digest: r.Digest}
 		return nil
 	})
 	return files, err

@@ -12,19 +12,12 @@ import (
 	"testing/fstest"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/artifact"
 )
 
-// Files are the files of an artifact, a ConfigMap or a Secret.
-type Files struct {
-	// FS has the regular files. It is in memory, read-only and safe for concurrent use.
-	FS fs.FS
-	// Digest is "sha256:…": of the manifest in an OCI registry, of an archive from a web server, or of the names and
-	// contents of the entries of a ConfigMap or Secret.
-	Digest string
-}
-
 // FilesOfConfigMap returns the entries of a ConfigMap as files. An error is an *Error, and is permanent.
-func FilesOfConfigMap(configMap *corev1.ConfigMap) (*Files, error) {
+func FilesOfConfigMap(configMap *corev1.ConfigMap) (*artifact.Files, error) {
 	entries := maps.Clone(configMap.BinaryData)
 	if entries == nil {
 		entries = map[string][]byte{}
@@ -37,11 +30,11 @@ func FilesOfConfigMap(configMap *corev1.ConfigMap) (*Files, error) {
 
 // FilesOfSecret returns the entries of a Secret as files. An error is an *Error, and is permanent. The digest stands for
 // the data, and is no more secret than a hash of it.
-func FilesOfSecret(secret *corev1.Secret) (*Files, error) {
+func FilesOfSecret(secret *corev1.Secret) (*artifact.Files, error) {
 	return filesOf("Secret "+secret.Namespace+"/"+secret.Name, secret.Data)
 }
 
-func filesOf(what string, entries map[string][]byte) (*Files, error) {
+func filesOf(what string, entries map[string][]byte) (*artifact.Files, error) {
 	if len(entries) == 0 {
 		err := permanent(ErrInvalid, "give it an entry for each file", "it has no entries")
 		err.What = what
@@ -62,7 +55,7 @@ func filesOf(what string, entries map[string][]byte) (*Files, error) {
 			sum.Write(part)
 		}
 	}
-	return &Files{FS: newMemory(files), Digest: "sha256:" + hex.EncodeToString(sum.Sum(nil))}, nil
+	return &artifact.Files{FS: newMemory(files), Digest: "sha256:" + hex.EncodeToString(sum.Sum(nil))}, nil
 }
 
 // memory is a file system that nobody can write to.

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/artifact"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/fetch"
 )
 
@@ -36,7 +37,7 @@ func unzip(t testing.TB, archive []byte) []byte {
 }
 
 // contains compares files with what they should be.
-func contains(t testing.TB, files *fetch.Files, want map[string]string) {
+func contains(t testing.TB, files *artifact.Files, want map[string]string) {
 	t.Helper()
 	got := map[string]string{}
 	err := fs.WalkDir(files.FS, ".", func(path string, d fs.DirEntry, err error) error {

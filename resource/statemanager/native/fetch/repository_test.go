@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/artifact"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/fetch"
 )
 
@@ -22,7 +23,7 @@ func TestChartOfARepository(t *testing.T) {
 	s := serveTLS(t, login("ann", "secret-1", repository(map[string][]byte{"app-1.0.0.tgz": archive})))
 	f := newFetcher(t, fetch.Config{})
 	with := secret(t, map[string]string{"username": "ann", "password": "secret-1", "ca.crt": s.ca()})
-	var before *fetch.Chart
+	var before *artifact.Chart
 	for range 2 {
 		c, err := f.Chart(t.Context(), chart(s.URL), with)
 		if err != nil {

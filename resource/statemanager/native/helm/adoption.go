@@ -38,11 +38,7 @@ func (j *job) adoption(ctx context.Context, revisions records) (*carrier.Result,
 		return nil, fmt.Errorf("the Helm release %s can't be taken over while its latest revision, %d, is %s: roll it back, or upgrade it, until it is deployed: %w",
 			j.service.Key, latest.revision, latest.status, carrier.ErrConflict)
 	}
-	store, err := newStore(j.access, j.service.Key.Namespace, nil)
-	if err != nil {
-		return nil, err
-	}
-	found, err := store.get(j.service.Key.Name, latest.revision)
+	found, err := j.load(ctx, latest)
 	if err != nil {
 		return nil, err
 	}
@@ -60,11 +56,11 @@ func (j *job) adoption(ctx context.Context, revisions records) (*carrier.Result,
 		return nil, err
 	}
 	todo := &adoption{revisions: revisions, annotations: j.annotations(rendering)}
-	todo.annotations[kindsAnnotation] = formatKinds(kindsOf(recorded))
+	todo.annotations[kindsAnnotation] = kindsOf(recorded)
 	// It is not taken back, whatever its health is.
 	todo.annotations[healthyAnnotation] = "true"
 	note := "it is taken over as it is: it is what the service wants"
-	if other := differing(found, rendering, recorded); len(other) > 0 {
+	if other := differing(found.Release, rendering, recorded); len(other) > 0 {
 		for _, name := range []string{fingerprintAnnotation, templateAnnotation, versionAnnotation, secretAnnotation} {
 			delete(todo.annotations, name)
 		}
@@ -114,12 +110,7 @@ var releaseField = []string{"f:metadata", "f:annotations", "f:" + releaseNameAnn
 // What the former field managers have applied is Helm's from then on, so that an upgrade takes away what its chart does not have any more.
 func (j *job) takeOver(ctx context.Context, todo *adoption) error {
 	for _, u := range todo.objects {
-		version, err := carrier.TakeFields(ctx, j.client, u, carrier.ManagersWith(u, fieldManager, releaseField), fieldManager)
-		if err == nil {
-			seen := metadataOf(u)
-			seen.ResourceVersion = version
-			err = j.tag(ctx, seen, carrier.LabelsOf(j.service), map[string]any{carrier.OwnerAnnotation: j.service.Owner.String()})
-		}
+		err := carrier.TakeOver(ctx, j.client, j.service, u, carrier.ManagersWith(u, fieldManager, releaseField), fieldManager)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("take over %s: %w", describe(u), err)
 		}

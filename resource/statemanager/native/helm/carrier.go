@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"helm.sh/helm/v4/pkg/release/common"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/resource/internal/bytelru"
+	"github.com/operatorkit/operatorkit/resource/internal/serverside"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
@@ -41,7 +43,11 @@ type Carrier struct {
 	// revisions are small, and each has the key of what it shares with others.
 	revisions *bytelru.Cache[revisionKey, *revision]
 	contents  *bytelru.Cache[contentKey, *content]
+	verdicts  serverside.Verdicts
 }
+
+// rememberedVerdicts is on how many objects a Carrier keeps a verdict.
+const rememberedVerdicts = 1 << 16
 
 var _ carrier.Carrier = (*Carrier)(nil)
 
@@ -82,14 +88,17 @@ func New(config Config) (*Carrier, error) {
 		config: config, renderings: newPlaces(config.Renderings),
 		revisions: bytelru.New[revisionKey, *revision](config.Remembered / 8),
 		contents:  bytelru.New[contentKey, *content](config.Remembered - config.Remembered/8),
+		verdicts:  serverside.NewVerdicts(rememberedVerdicts),
 	}, nil
 }
 
 // job is one call of the carrier for one service.
 type job struct {
 	*Carrier
-	*access
-	// live reads what the watches have; reads through access go to the API server.
+	cluster carrier.Cluster
+	client  client.WithWatch
+	mapper  meta.RESTMapper
+	// live reads what the watches have; reads through client go to the API server.
 	live    client.Reader
 	service *carrier.Service
 	options options
@@ -98,23 +107,18 @@ type job struct {
 	seen map[carrier.Identity]*metav1.PartialObjectMetadata
 }
 
-func (c *Carrier) job(ctx context.Context, cluster carrier.Cluster, live client.Reader, service *carrier.Service) (*job, error) {
-	access, err := newAccess(ctx, cluster)
-	if err != nil {
-		return nil, err
-	}
+func (c *Carrier) job(cluster carrier.Cluster, live client.Reader, service *carrier.Service) *job {
 	return &job{
-		Carrier: c, access: access, live: live, service: service, options: c.optionsOf(service),
-		hider: carrier.NewHider(service.Values, service.Secret),
-	}, nil
+		Carrier: c, cluster: cluster, client: cluster.Client(), mapper: cluster.RESTMapper(), live: live,
+		service: service, options: c.optionsOf(service), hider: carrier.NewHider(service.Values, service.Secret),
+	}
 }
+
+func (j *job) now() time.Time { return j.config.Clock.Now() }
 
 // Compute implements carrier.Carrier.
 func (c *Carrier) Compute(ctx context.Context, cluster carrier.Cluster, live client.Reader, service *carrier.Service) (*carrier.Result, error) {
-	j, err := c.job(ctx, cluster, live, service)
-	if err != nil {
-		return nil, err
-	}
+	j := c.job(cluster, live, service)
 	result, err := j.compute(ctx)
 	if result == nil {
 		return nil, j.hider.Error(err)
@@ -144,7 +148,7 @@ func (j *job) compute(ctx context.Context) (*carrier.Result, error) {
 			return j.adoption(ctx, revisions)
 		}
 		return nil, j.foreign(revisions)
-	case latest.status.IsPending() && !latest.made() && j.Carrier.config.Clock.Since(latest.begun) < j.options.timeout:
+	case latest.status.IsPending() && !latest.made() && j.config.Clock.Since(latest.begun) < j.options.timeout:
 		return j.otherHelm(latest), nil
 	case j.isUnderway(latest):
 		return j.underway(ctx, revisions)
@@ -201,7 +205,7 @@ func (j *job) found(latest *record) *carrier.Found {
 func (j *job) otherHelm(latest *record) *carrier.Result {
 	message := fmt.Sprintf("waits for somebody else's helm, which has revision %d in %s", latest.revision, latest.status)
 	return &carrier.Result{
-		Found: j.found(latest), Notes: []string{message}, Requeue: j.options.timeout - j.Carrier.config.Clock.Since(latest.begun),
+		Found: j.found(latest), Notes: []string{message}, Requeue: j.options.timeout - j.config.Clock.Since(latest.begun),
 		Health: carrier.Health{Phase: v1alpha1.ServiceStateProvisioning, Message: message},
 	}
 }

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
-	"slices"
 	"strconv"
+	"time"
 
-	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/release/common"
 	release "helm.sh/helm/v4/pkg/release/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,10 +31,8 @@ type takeBack struct {
 
 // CarryOut implements carrier.Carrier.
 func (c *Carrier) CarryOut(ctx context.Context, cluster carrier.Cluster, service *carrier.Service, result *carrier.Result) error {
-	j, err := c.job(ctx, cluster, nil, service)
-	if err != nil {
-		return err
-	}
+	j := c.job(cluster, nil, service)
+	var err error
 	switch todo := result.Payload.(type) {
 	case *renew:
 		err = j.renew(ctx, todo)
@@ -61,16 +57,6 @@ func (c *Carrier) CarryOut(ctx context.Context, cluster carrier.Cluster, service
 	return nil
 }
 
-// actions is what Helm's actions work with.
-func (j *job) actions(kubeClient *kubeClient, store *store, r *rendering) *action.Configuration {
-	config := action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler))
-	config.RESTClientGetter, config.KubeClient, config.Releases = j.access, kubeClient, store.Storage
-	if r != nil {
-		config.Capabilities = r.capabilities
-	}
-	return config
-}
-
 // annotations are those of the revisions that are made.
 func (j *job) annotations(r *rendering) map[string]string {
 	version := r.chart.Metadata.Version
@@ -81,7 +67,7 @@ func (j *job) annotations(r *rendering) map[string]string {
 		timeoutAnnotation:   j.options.timeout.String(),
 		ownerNameAnnotation: j.service.Owner.Namespace + "/" + j.service.Owner.Name, ownerUIDAnnotation: string(j.service.Owner.UID),
 		carrier.OwnerAnnotation: j.service.Owner.String(), templateAnnotation: j.service.Entry.Template, versionAnnotation: version,
-		fingerprintAnnotation: carrier.Seal(j.service.Fingerprint), kindsAnnotation: formatKinds(kindsOf(r.objects)),
+		fingerprintAnnotation: carrier.Seal(j.service.Fingerprint), kindsAnnotation: kindsOf(r.objects),
 		secretAnnotation: formatMarks(j.service.Secret),
 	}
 	if j.options.disableHooks {
@@ -99,7 +85,7 @@ func (j *job) renew(ctx context.Context, todo *renew) error {
 	}
 	for _, definition := range todo.rendering.applied {
 		applied := definition.DeepCopy()
-		if err := j.put(ctx, applied); err != nil {
+		if err := j.put(ctx, applied, j.refusesOthers); err != nil {
 			return err
 		}
 		if err := j.established(ctx, applied); err != nil {
@@ -115,19 +101,16 @@ func (j *job) renew(ctx context.Context, todo *renew) error {
 	}
 	annotations := j.annotations(todo.rendering)
 	annotations[installedAnnotation] = strconv.FormatBool(!installs(todo.revisions))
-	store, err := newStore(j.access, j.service.Key.Namespace, annotations)
-	if err != nil {
-		return err
-	}
 	if latest := todo.revisions.latest(); latest != nil && j.inherits(latest) {
 		if err := j.adopt(ctx, todo.revisions); err != nil {
 			return err
 		}
+		var err error
 		if todo.revisions, err = recordsOf(ctx, j.client, j.service.Key); err != nil {
 			return err
 		}
 	}
-	if err := j.mend(store, todo.revisions); err != nil {
+	if err := j.mend(ctx, todo.revisions); err != nil {
 		return err
 	}
 	for _, hook := range todo.hooks {
@@ -135,13 +118,12 @@ func (j *job) renew(ctx context.Context, todo *renew) error {
 			return fmt.Errorf("make what the hook %s has left an object of the release: %w", describe(hook), err)
 		}
 	}
-	kubeClient := j.kubeClient(ctx)
-	kubeClient.known = todo.rendering.definitions
-	recorded, err := j.release(kubeClient, store, todo)
+	recorded, err := j.begin(ctx, todo.release, annotations, func(r *record) error { return j.forget(ctx, todo, r.secret.Name) })
 	if err != nil {
 		return err
 	}
-	o := &operation{kubeClient: kubeClient, store: store, release: recorded, earlier: todo.revisions, stale: todo.stale}
+	o := j.operation(ctx, recorded, todo.revisions)
+	o.known, o.stale = todo.rendering.definitions, todo.stale
 	return j.rolled(ctx, o.run())
 }
 
@@ -159,40 +141,35 @@ func (j *job) createNamespace(ctx context.Context, namespace *unstructured.Unstr
 	return err
 }
 
-// release has Helm's action prepare and record what was planned.
-func (j *job) release(kubeClient *kubeClient, store *store, todo *renew) (*release.Release, error) {
-	recorder := store.record()
-	recorder.literal, recorder.whole, recorder.notes = todo.rendering.literal(), todo.rendering.chart, todo.rendering.notes
-	config := j.actions(kubeClient, store, todo.rendering)
-	values := j.service.Values
-	if values == nil {
-		values = map[string]any{}
+// begin records a revision as pending, and makes room for it in the history before, as Helm does: the oldest revisions go, but not the one that
+// stands. forget is called before one is deleted.
+func (j *job) begin(ctx context.Context, r *release.Release, annotations map[string]string, forget func(*record) error) (*stored, error) {
+	revisions, err := recordsOf(ctx, j.client, j.service.Key)
+	if err != nil {
+		return nil, err
 	}
-	latest := todo.revisions.latest()
-	recorder.forget = func(secret string) error { return j.forget(kubeClient.ctx, todo, secret) }
-	if installs(todo.revisions) {
-		// The option of upgrades. Of an installation that fails again and again, the latest revisions are kept too.
-		config.Releases.MaxHistory = j.Carrier.config.History
-		install := action.NewInstall(config)
-		install.ReleaseName, install.Namespace, install.Replace = j.service.Key.Name, j.service.Key.Namespace, latest != nil
-		install.SkipCRDs, install.SkipSchemaValidation, install.Labels = true, true, j.options.labels
-		_, err := install.Run(recorder.literal, values)
-		return recorder.recorded(err)
-	}
-	upgrade := action.NewUpgrade(config)
-	upgrade.Namespace, upgrade.ResetValues, upgrade.MaxHistory = j.service.Key.Namespace, true, j.Carrier.config.History
-	upgrade.ServerSideApply, upgrade.SkipCRDs, upgrade.SkipSchemaValidation = "true", true, true
-	upgrade.Labels = maps.Clone(j.options.labels)
-	for name := range latest.labels {
-		if _, wanted := upgrade.Labels[name]; !wanted && !slices.Contains(systemLabels(), name) {
-			upgrade.Labels[name] = "null"
+	standing, tooMany := revisions.standing(), len(revisions)-j.config.History+1
+	for i := 0; i < len(revisions) && tooMany > 0; i++ {
+		old := &revisions[i]
+		if old == standing {
+			continue
 		}
+		if err := forget(old); err != nil {
+			return nil, err
+		}
+		if err := j.deleteRecord(ctx, old); err != nil {
+			return nil, err
+		}
+		tooMany--
 	}
-	_, err := upgrade.Run(j.service.Key.Name, recorder.literal, values)
-	return recorder.recorded(err)
+	r.Info.LastDeployed = time.Now()
+	if r.Info.FirstDeployed.IsZero() {
+		r.Info.FirstDeployed = r.Info.LastDeployed
+	}
+	return j.create(ctx, r, annotations)
 }
 
-// forget deletes what is not wanted any more and only a revision tells of which Helm is about to delete.
+// forget deletes what is not wanted any more and only a revision tells of that is about to be deleted.
 func (j *job) forget(ctx context.Context, todo *renew, secret string) error {
 	stale := without(todo.left[secret], todo.rendering.objects)
 	delete(todo.left, secret)
@@ -207,20 +184,23 @@ func (j *job) forget(ctx context.Context, todo *renew, secret string) error {
 	return nil
 }
 
-// mend marks a revision as failed that was left in the middle, so that another one can follow.
-func (j *job) mend(store *store, revisions records) error {
+// mend marks a revision as failed that was left in the middle, and one that was uninstalled as superseded, so that another one can follow.
+func (j *job) mend(ctx context.Context, revisions records) error {
 	latest := revisions.latest()
-	if latest == nil || !latest.status.IsPending() && latest.status != common.StatusUninstalling {
+	if latest == nil || !latest.status.IsPending() && latest.status != common.StatusUninstalling && latest.status != common.StatusUninstalled {
 		return nil
 	}
-	left, err := store.get(j.service.Key.Name, latest.revision)
+	left, err := j.load(ctx, latest)
 	if err != nil {
 		return err
 	}
-	left.Labels = latest.labels
-	left.SetStatus(common.StatusFailed, "it was interrupted in "+string(latest.status))
-	if err := store.Update(left); err != nil {
-		return fmt.Errorf("mark revision %d as failed: %w", latest.revision, err)
+	status, description := common.StatusFailed, "it was interrupted in "+string(latest.status)
+	if latest.status == common.StatusUninstalled {
+		status, description = common.StatusSuperseded, "superseded by new release"
+	}
+	left.SetStatus(status, description)
+	if err := j.update(ctx, left); err != nil {
+		return fmt.Errorf("mark revision %d as %s: %w", latest.revision, status, err)
 	}
 	return nil
 }
@@ -247,7 +227,7 @@ func (j *job) tag(ctx context.Context, seen *metav1.PartialObjectMetadata, label
 // correct applies objects again as the release has them.
 func (j *job) correct(ctx context.Context, todo *correct) error {
 	for _, u := range todo.objects {
-		if err := j.put(ctx, u.DeepCopy()); err != nil {
+		if err := j.put(ctx, u.DeepCopy(), j.refuses); err != nil {
 			return err
 		}
 	}
@@ -297,7 +277,7 @@ func (j *job) takeBackFailed(ctx context.Context, cause error) error {
 func (j *job) takeBack(ctx context.Context, todo *takeBack) error {
 	refusal := map[string]string{refusedAnnotation: carrier.Seal(j.attempt()), refusalAnnotation: todo.reason}
 	if todo.to == nil {
-		return j.uninstallKeeping(ctx, readRelease{}, refusal)
+		return j.uninstallKeeping(ctx, nil, refusal)
 	}
 	annotations := maps.Clone(todo.to.annotations)
 	if annotations == nil {
@@ -305,34 +285,43 @@ func (j *job) takeBack(ctx context.Context, todo *takeBack) error {
 	}
 	maps.Copy(annotations, refusal)
 	annotations[healthyAnnotation], annotations[installedAnnotation] = "true", "true"
-	store, err := newStore(j.access, j.service.Key.Namespace, annotations)
-	if err != nil {
+	if err := j.mend(ctx, todo.revisions); err != nil {
 		return err
 	}
-	if err := j.mend(store, todo.revisions); err != nil {
-		return err
-	}
-	recorder, kubeClient := store.record(), j.kubeClient(ctx)
-	rollback := action.NewRollback(j.actions(kubeClient, store, nil))
-	rollback.Version, rollback.MaxHistory, rollback.ServerSideApply = todo.to.revision, j.Carrier.config.History, "true"
-	recorded, err := recorder.recorded(rollback.Run(j.service.Key.Name))
-	if err == nil {
-		j.hide(todo.revisions, recorded)
-		o := &operation{kubeClient: kubeClient, store: store, release: recorded, earlier: todo.revisions, stale: todo.stale}
-		err = o.run()
-	}
-	if err != nil {
+	if err := j.rollBack(ctx, todo, annotations); err != nil {
 		return fmt.Errorf("roll back to revision %d: %w", todo.to.revision, err)
 	}
 	return nil
 }
 
-// uninstallKeeping uninstalls and keeps the revisions, with annotations on the latest, which is read unless it is still as it was.
-func (j *job) uninstallKeeping(ctx context.Context, was readRelease, annotations map[string]string) error {
-	store, err := newStore(j.access, j.service.Key.Namespace, nil)
+// rollBack puts an earlier revision there as a new one.
+func (j *job) rollBack(ctx context.Context, todo *takeBack, annotations map[string]string) error {
+	latest, err := j.load(ctx, todo.revisions.latest())
 	if err != nil {
 		return err
 	}
+	good, err := j.load(ctx, todo.to)
+	if err != nil {
+		return err
+	}
+	back := *good.Release
+	back.Version, back.ApplyMethod = latest.Version+1, string(release.ApplyMethodServerSideApply)
+	back.Info = &release.Info{
+		FirstDeployed: latest.Info.FirstDeployed, Notes: good.Info.Notes, RollbackRevision: todo.to.revision,
+		Status: common.StatusPendingRollback, Description: fmt.Sprintf("Rollback to %d", todo.to.revision),
+	}
+	recorded, err := j.begin(ctx, &back, annotations, func(*record) error { return nil })
+	if err != nil {
+		return err
+	}
+	j.hide(todo.revisions, recorded)
+	o := j.operation(ctx, recorded, todo.revisions)
+	o.stale = todo.stale
+	return o.run()
+}
+
+// uninstallKeeping uninstalls and keeps the revisions, with annotations on the latest, which is read unless it is still as it was.
+func (j *job) uninstallKeeping(ctx context.Context, was *stored, annotations map[string]string) error {
 	revisions, err := recordsOf(ctx, j.client, j.service.Key)
 	if err != nil {
 		return err
@@ -345,15 +334,14 @@ func (j *job) uninstallKeeping(ctx context.Context, was readRelease, annotations
 		return j.foreign(revisions)
 	}
 	j.options.rememberFrom(latest)
-	going := was.release
-	if going == nil || was.version != latest.version {
-		if going, err = store.get(j.service.Key.Name, latest.revision); err != nil {
+	going := was
+	if going == nil || going.secret.ResourceVersion != latest.version {
+		if going, err = j.load(ctx, latest); err != nil {
 			return err
 		}
 	}
-	store.secrets.learn(latest.metadata())
-	store.secrets.annotate(latest.secret.Name, annotations)
-	o := j.operation(ctx, store, going, revisions[:len(revisions)-1])
+	going.annotate(annotations)
+	o := j.operation(ctx, going, revisions[:len(revisions)-1])
 	if latest.status == common.StatusUninstalling {
 		o.at = latest.progress()
 	}
@@ -398,10 +386,18 @@ func (j *job) purge(ctx context.Context, todo *purge) error {
 		}
 	}
 	for _, r := range todo.revisions {
-		preconditions := client.Preconditions{UID: &r.uid, ResourceVersion: &r.version}
-		if err := client.IgnoreNotFound(j.client.Delete(ctx, r.metadata(), preconditions)); err != nil {
-			return fmt.Errorf("delete revision %d: %w", r.revision, err)
+		if err := j.deleteRecord(ctx, &r); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// deleteRecord deletes a revision as it was seen.
+func (j *job) deleteRecord(ctx context.Context, r *record) error {
+	preconditions := client.Preconditions{UID: &r.uid, ResourceVersion: &r.version}
+	if err := client.IgnoreNotFound(j.client.Delete(ctx, r.metadata(), preconditions)); err != nil {
+		return fmt.Errorf("delete revision %d: %w", r.revision, err)
 	}
 	return nil
 }

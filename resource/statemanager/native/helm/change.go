@@ -117,9 +117,7 @@ func (p *planner) applyDressed(ctx context.Context, desired *unstructured.Unstru
 			p.left = append(p.left, metadataOf(live))
 		}
 	case !p.owns(live):
-		return fmt.Errorf("%s is there already and not from this release: delete it, or give it to the release by the label "+
-			"%s=%s and the annotations %s=%s and %s=%s: %w", describe(live), managedByLabel, managedByHelm,
-			releaseNameAnnotation, p.service.Key.Name, releaseNamespaceAnnotation, p.service.Key.Namespace, carrier.ErrConflict)
+		return p.foreignObject(live)
 	}
 	err = p.update(ctx, desired, live)
 	if pending && carrier.AwaitsDefinition(err) {

@@ -8,9 +8,10 @@
 //		err = charts.CarryOut(ctx, cluster, service, result)
 //	}
 //
-// Helm's own actions prepare installations, upgrades and rollbacks and record them as pending, in its storage in Secrets of the service's
-// namespace. From there on this package carries them out, because Helm's actions block while a hook runs. Objects are applied by server-side
-// apply with Helm's field manager, one after the other in Helm's order, and conflicting fields are taken over.
+// Installations, upgrades and rollbacks are recorded as pending, in Secrets of the service's namespace as Helm writes them, and
+// then carried out. Helm's own actions are not used: they block while a hook runs, and render a second time what was planned.
+// Objects are applied by server-side apply with Helm's field manager, one after the other in Helm's order, and conflicting fields
+// are taken over.
 //
 // # Hooks
 //
@@ -30,11 +31,11 @@
 //
 // # What was planned is what is applied
 //
-// A chart is rendered once, in Compute. CarryOut hands that rendering to Helm as a chart of literal text, so that what a
-// template makes up (a password, a time) is the same in the plan, and that the objects and the record are Helm's byte for
-// byte. Existing objects are compared by what the API server answers to a dry run, which also finds a field that can't change
-// before anything is touched. Whether those would be created that are not there, and those of the hooks that are run next, is asked in the
-// same way. The size of the revision is known then too: one that does not fit into a Secret, of 1 MiB, is a permanent error of the plan.
+// A chart is rendered once, in Compute, and CarryOut records and applies that rendering: what a template makes up (a password,
+// a time) is the same in the plan, and the objects and the record are Helm's byte for byte. Existing objects are compared by
+// what the API server answers to a dry run, which also finds a field that can't change before anything is touched. Whether those
+// would be created that are not there, and those of the hooks that are run next, is asked in the same way. The size of the
+// revision is known then too: one that does not fit into a Secret, of 1 MiB, is a permanent error of the plan.
 //
 // Definitions in crds/ come first. Templates are rendered as if they were there: `.Capabilities.APIVersions` has what they serve, and `lookup`
 // finds nothing of a kind that the cluster does not have yet. Objects that need a definition which changes are shown in the plan as
@@ -50,7 +51,7 @@
 // have that kind where they say none.
 //
 // The stringData of a Secret is applied as data: unlike Helm, a key that a chart withdraws from stringData goes, and the plan shows it. Of a
-// Secret that Helm itself or a former version has applied last, it goes if it is withdrawn after the next upgrade.
+// Secret that Helm itself has applied last, it goes if it is withdrawn after the next upgrade.
 //
 // # Whose release it is
 //
@@ -140,7 +141,6 @@
 // # Secrets
 //
 // Values from Secrets are in no change, note or error, neither in clear nor in base64. A revision has an annotation that says at which paths
-// its values were secret, so that they stay hidden when the service does not take them from a Secret any more. One that a former version made
-// gets it as long as the service has the same values. Of a revision without it, such as one that somebody made by hand, what the service does not
-// have any more is hidden. Helm's log goes nowhere.
+// its values were secret, so that they stay hidden when the service does not take them from a Secret any more. Of
+// a revision without it, such as one that somebody made by hand, what the service does not have any more is hidden. Helm's log goes nowhere.
 package helm

@@ -43,7 +43,7 @@ func (j *job) healthOf(conditions []condition, applied time.Time) (carrier.Healt
 		if c.since.Before(applied) {
 			c.since = applied
 		}
-		rest := j.options.timeout - j.Carrier.config.Clock.Since(c.since)
+		rest := j.options.timeout - j.config.Clock.Since(c.since)
 		if i == 0 || rest < left {
 			first, left = c, rest
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	release "helm.sh/helm/v4/pkg/release/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -183,7 +182,7 @@ func (o *operation) runHook(hooks []*release.Hook, at progress) error {
 	if err != nil {
 		return fmt.Errorf("%s hook %s: %w", at.Event, h.Path, err)
 	}
-	// A release that was made before they were refused can have some.
+	// A release of somebody's Helm can have some.
 	objects = slices.DeleteFunc(objects, isNameless)
 	if at.State == "" || at.State == hookCleared {
 		for _, u := range objects {
@@ -228,7 +227,7 @@ func (o *operation) createHook(u *unstructured.Unstructured) error {
 	if _, err := o.hookThere(o.ctx, u); err != nil {
 		return err
 	}
-	return o.create(u)
+	return o.deploy(u)
 }
 
 // awaitHook looks whether a hook has ended. The error is errBegun while it has not.
@@ -274,8 +273,8 @@ func (o *operation) await(at progress) error {
 // record records the revision with how far its hooks are.
 func (o *operation) record(at progress) error {
 	o.at = &at
-	o.store.secrets.annotate(o.secret(), at.annotation())
-	if err := o.store.Update(o.release); err != nil {
+	o.release.annotate(at.annotation())
+	if err := o.update(o.ctx, o.release); err != nil {
 		return fmt.Errorf("record that a hook %s is begun: %w", at.Event, err)
 	}
 	return nil
@@ -284,13 +283,11 @@ func (o *operation) record(at progress) error {
 // note is record where nothing but that has changed.
 func (o *operation) note(at progress) error {
 	o.at = &at
-	if err := o.store.secrets.patch(o.ctx, o.secret(), at.annotation()); err != nil {
+	if err := o.patch(o.ctx, o.release, at.annotation()); err != nil {
 		return fmt.Errorf("note how far the hooks %s are: %w", at.Event, err)
 	}
 	return nil
 }
-
-func (o *operation) now() time.Time { return o.Carrier.config.Clock.Now() }
 
 // completes reports whether the object of a hook runs once, to its end.
 func completes(h *release.Hook) bool {

@@ -27,8 +27,8 @@ import (
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/artifact"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
-	"github.com/operatorkit/operatorkit/resource/statemanager/native/fetch"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/helm"
 )
 
@@ -145,7 +145,7 @@ type source struct {
 	err   error
 }
 
-func (s source) Chart(context.Context) (*fetch.Chart, error) {
+func (s source) Chart(context.Context) (*artifact.Chart, error) {
 	if s.calls != nil {
 		s.calls.Add(1)
 	}
@@ -160,10 +160,10 @@ func (s source) Chart(context.Context) (*fetch.Chart, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &fetch.Chart{Chart: c}, nil
+	return &artifact.Chart{Chart: c}, nil
 }
 
-func (s source) Files(context.Context) (*fetch.Files, string, error) {
+func (s source) Files(context.Context) (*artifact.Files, string, error) {
 	return nil, "", fmt.Errorf("it is a chart")
 }
 

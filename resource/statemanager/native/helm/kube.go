@@ -3,20 +3,14 @@ package helm
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
-	"helm.sh/helm/v4/pkg/kube"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/resource"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,84 +21,10 @@ import (
 // fieldManager is that of Helm's command line, so that both can work on a release.
 const fieldManager = "helm"
 
-// kubeClient is what Helm's actions look at a cluster with while they prepare a revision. In place of Helm's own client it ends with its
-// call, and puts objects where they belong. The actions end when the revision is recorded, before they ask for anything else.
-type kubeClient struct {
-	// Interface is nil: what would change the cluster is not there to be called.
-	kube.Interface
-	*job
-	ctx context.Context
-	// known are definitions that come with the chart.
-	known carrier.Definitions
-
-	clients map[schema.GroupVersion]resource.RESTClient
-}
-
-var _ kube.Interface = (*kubeClient)(nil)
-
-func (j *job) kubeClient(ctx context.Context) *kubeClient {
-	return &kubeClient{job: j, ctx: ctx, clients: map[schema.GroupVersion]resource.RESTClient{}}
-}
-
-// IsReachable implements kube.Interface. Requests will tell.
-func (k *kubeClient) IsReachable() error { return nil }
-
-// Build implements kube.Interface. What is built without validation is what was applied before, or is to be deleted: what the
-// cluster has no kind for is not there.
-func (k *kubeClient) Build(reader io.Reader, validate bool) (kube.ResourceList, error) {
-	content, err := io.ReadAll(reader)
-	if err != nil {
-		return nil, err
-	}
-	objects, err := k.placed(string(content), k.known, !validate)
-	if err != nil {
-		return nil, err
-	}
-	return k.infos(objects)
-}
-
-func (k *kubeClient) infos(objects []*unstructured.Unstructured) (kube.ResourceList, error) {
-	list := make(kube.ResourceList, 0, len(objects))
-	known := append(carrier.DefinitionsIn(objects), k.known...)
-	for _, u := range objects {
-		carrier.Dress(u, k.service)
-		mapping, err := known.Mapping(k.mapper, u.GroupVersionKind())
-		if err != nil {
-			return nil, err
-		}
-		restClient, err := k.restClient(u.GroupVersionKind().GroupVersion())
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, &resource.Info{
-			Client: restClient, Mapping: mapping, Namespace: u.GetNamespace(), Name: u.GetName(), Object: u,
-		})
-	}
-	return list, nil
-}
-
-// restClient is what Helm looks at objects with to see whose they are.
-func (k *kubeClient) restClient(version schema.GroupVersion) (resource.RESTClient, error) {
-	if made, ok := k.clients[version]; ok {
-		return made, nil
-	}
-	config := rest.CopyConfig(k.access.config)
-	config.ContentConfig = resource.UnstructuredPlusDefaultContentConfig()
-	config.GroupVersion, config.APIPath = &version, "/apis"
-	if version.Group == corev1.GroupName {
-		config.APIPath = "/api"
-	}
-	made, err := rest.RESTClientForConfigAndClient(config, k.http)
-	if err != nil {
-		return nil, fmt.Errorf("make a client for %s: %w", version, err)
-	}
-	k.clients[version] = made
-	return made, nil
-}
-
-// put applies an object as it was seen right before. Another write in between has it looked at again, so that what somebody else
-// has made his own meanwhile is not taken from him. The version is that of one life of an object: no UID is needed beside it.
-func (j *job) put(ctx context.Context, u *unstructured.Unstructured) error {
+// put applies an object as it was seen right before, unless that is refused. It is read again after another write in between, so
+// that what somebody else has made his own meanwhile is not taken from him. The version is that of one life of an object: no UID
+// is needed beside it.
+func (j *job) put(ctx context.Context, u *unstructured.Unstructured, refuses func(client.Object) error) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		whole := emptyOf(u)
 		var live client.Object = whole
@@ -120,7 +40,7 @@ func (j *job) put(ctx context.Context, u *unstructured.Unstructured) error {
 		case err != nil:
 			return fmt.Errorf("read %s: %w", describe(u), err)
 		default:
-			if err := j.refuses(live); err != nil {
+			if err := refuses(live); err != nil {
 				return err
 			}
 			applied = j.service.Beside(applied, whole, fieldManager)
@@ -148,6 +68,21 @@ func (j *job) refuses(live client.Object) error {
 		return nil
 	}
 	return fmt.Errorf("%s is there already, and belongs to %s: %w", describe(live), carrier.Whose(live), carrier.ErrConflict)
+}
+
+// refusesOthers is refuses for an object of a revision: one that is there without any mark of the release is not replaced.
+func (j *job) refusesOthers(live client.Object) error {
+	if err := j.refuses(live); err != nil || j.owns(live) || j.service.Has(live.GetLabels()) {
+		return err
+	}
+	return j.foreignObject(live)
+}
+
+// foreignObject is the error for an object that is not of the release, as Helm knows it.
+func (j *job) foreignObject(live client.Object) error {
+	return fmt.Errorf("%s is there already and not from this release: delete it, or give it to the release by the label "+
+		"%s=%s and the annotations %s=%s and %s=%s: %w", describe(live), managedByLabel, managedByHelm,
+		releaseNameAnnotation, j.service.Key.Name, releaseNamespaceAnnotation, j.service.Key.Namespace, carrier.ErrConflict)
 }
 
 // applyObject applies an object by server-side apply, and reads the answer into it.
@@ -207,7 +142,7 @@ func (j *job) bystanders(ctx context.Context, live client.Object) (string, error
 // keeps tells whether annotations ask for an object to be kept when it is not part of its release any more.
 func keeps(annotations map[string]string) bool {
 	return annotations[carrier.PruneAnnotation] == "disabled" ||
-		strings.EqualFold(strings.TrimSpace(annotations[kube.ResourcePolicyAnno]), kube.KeepPolicy)
+		strings.EqualFold(strings.TrimSpace(annotations[policyAnnotation]), keepPolicy)
 }
 
 // ownLive reads the metadata of an object, if it is there, is this release's own, is not to be kept and not going already.

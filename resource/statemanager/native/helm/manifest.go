@@ -34,6 +34,12 @@ const (
 	releaseNamespaceAnnotation = "meta.helm.sh/release-namespace"
 )
 
+// With this annotation Helm keeps an object that is not part of its release any more.
+const (
+	policyAnnotation = "helm.sh/resource-policy"
+	keepPolicy       = "keep"
+)
+
 // parseManifest reads the objects of a YAML stream, in their order. Lists count as their items.
 func parseManifest(manifest io.Reader) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
@@ -195,15 +201,13 @@ func (j *job) releaseAnnotations() map[string]string {
 	return map[string]string{releaseNameAnnotation: j.service.Key.Name, releaseNamespaceAnnotation: j.service.Key.Namespace}
 }
 
-// kindsOf returns the kinds of objects, each once.
-func kindsOf(objects []*unstructured.Unstructured) []schema.GroupVersionKind {
-	var kinds []schema.GroupVersionKind
-	for _, u := range objects {
-		if kind := u.GroupVersionKind(); !slices.Contains(kinds, kind) {
-			kinds = append(kinds, kind)
-		}
+// kindsOf returns the kinds of objects for an annotation.
+func kindsOf(objects []*unstructured.Unstructured) string {
+	kinds := make([]schema.GroupVersionKind, len(objects))
+	for i, u := range objects {
+		kinds[i] = u.GroupVersionKind()
 	}
-	return kinds
+	return strings.Join(carrier.FormatKinds(kinds), ",")
 }
 
 // isAmong reports whether an object is one of several, whatever is in it.

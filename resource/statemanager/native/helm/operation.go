@@ -5,12 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"helm.sh/helm/v4/pkg/release/common"
 	release "helm.sh/helm/v4/pkg/release/v1"
-	"helm.sh/helm/v4/pkg/storage"
-	"helm.sh/helm/v4/pkg/storage/driver"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/operatorkit/operatorkit/framework/plan"
@@ -21,13 +19,15 @@ import (
 // errBegun ends a call where a hook was begun, or what is in its way was deleted: the operation goes on when that has ended.
 var errBegun = errors.New("a hook has not ended")
 
-// operation is a revision on its way: an installation, an upgrade or a rollback, which Helm's action has prepared and recorded as pending,
-// or an uninstallation. Helm's own action would wait for hooks in the middle of it: this one ends there, and can be gone on with, by
-// another process too, from what the record says.
+// operation is a revision on its way: an installation, an upgrade or a rollback, which is recorded as pending, or an uninstallation. Helm's
+// actions would wait for hooks in the middle of it: this one ends there, and can be gone on with, by another process too, from what the
+// record says.
 type operation struct {
-	*kubeClient
-	store   *store
-	release *release.Release
+	*job
+	ctx     context.Context
+	release *stored
+	// known are definitions that come with the chart.
+	known carrier.Definitions
 	// earlier are the revisions before.
 	earlier records
 	// stale are objects of those to be deleted.
@@ -104,7 +104,7 @@ func (o *operation) apply() error {
 	}
 	defined := carrier.DefinitionsIn(objects)
 	for _, u := range objects {
-		create := func() error { return o.create(o.dressed(u)) }
+		create := func() error { return o.deploy(o.dressed(u)) }
 		if !defined.Define(u.GroupVersionKind().GroupKind()) {
 			err = create()
 		} else if err = carrier.Retry(o.ctx, create); carrier.Refused(err) {
@@ -130,9 +130,9 @@ func (o *operation) apply() error {
 	return nil
 }
 
-// create applies an object, and waits until the kind of a definition can be used.
-func (o *operation) create(u *unstructured.Unstructured) error {
-	if err := o.put(o.ctx, u); err != nil {
+// deploy applies an object, and waits until the kind of a definition can be used.
+func (o *operation) deploy(u *unstructured.Unstructured) error {
+	if err := o.put(o.ctx, u, o.refusesOthers); err != nil {
 		return err
 	}
 	if u.GroupVersionKind().GroupKind() == carrier.DefinitionKind {
@@ -194,15 +194,15 @@ func (o *operation) supersede(last bool) error {
 		over = append(over, *latest)
 	}
 	for _, r := range over {
-		earlier, err := o.store.get(o.release.Name, r.revision)
-		if errors.Is(err, driver.ErrReleaseNotFound) {
+		earlier, err := o.load(o.ctx, &r)
+		if apierrors.IsNotFound(err) {
 			continue // It was one too many for the history.
 		}
 		if err != nil {
 			return err
 		}
 		earlier.Info.Status = common.StatusSuperseded
-		if err := o.store.Update(earlier); err != nil {
+		if err := o.update(o.ctx, earlier); err != nil {
 			return fmt.Errorf("mark revision %d as superseded: %w", r.revision, err)
 		}
 	}
@@ -217,21 +217,16 @@ func (o *operation) end(status common.Status, description string) error {
 	if status == common.StatusDeployed {
 		annotations[installedAnnotation] = "true"
 	}
-	o.store.secrets.annotate(o.secret(), annotations)
-	if err := o.store.Update(o.release); err != nil {
+	o.release.annotate(annotations)
+	if err := o.update(o.ctx, o.release); err != nil {
 		return fmt.Errorf("record that revision %d is %s: %w", o.release.Version, status, err)
 	}
 	return nil
 }
 
-// secret is the name of that of the revision.
-func (o *operation) secret() string {
-	return fmt.Sprintf("%s.%s.v%d", storage.HelmStorageType, o.release.Name, o.release.Version)
-}
-
 // goOn is the payload for an operation whose hook has ended, or that takes something back and was interrupted.
 type goOn struct {
-	release   *release.Release
+	release   *stored
 	revisions records
 	stale     []*unstructured.Unstructured
 	at        *progress
@@ -251,8 +246,7 @@ func (j *job) isUnderway(latest *record) bool {
 
 // takesBack tells whether a revision is there because the service as it should be was refused.
 func (j *job) takesBack(latest *record) bool {
-	refused := latest.annotations[refusedAnnotation]
-	return carrier.IsSealOf(refused, j.attempt()) || refused != "" && refused == j.service.FormerFingerprint
+	return carrier.IsSealOf(latest.annotations[refusedAnnotation], j.attempt())
 }
 
 // attempt is what is not tried again when it was refused.
@@ -286,18 +280,15 @@ func (j *job) underway(ctx context.Context, revisions records) (*carrier.Result,
 // planRest plans what is left of an operation.
 func (j *job) planRest(ctx context.Context, revisions records, outcome hookOutcome, result *carrier.Result) error {
 	latest, at := revisions.latest(), revisions.latest().progress()
-	store, err := newStore(j.access, j.service.Key.Namespace, nil)
+	going, err := j.load(ctx, latest)
 	if err != nil {
 		return err
 	}
-	todo := &goOn{revisions: revisions, at: at}
-	if todo.release, err = store.get(j.service.Key.Name, latest.revision); err != nil {
-		return err
-	}
-	j.hide(revisions, todo.release)
-	onItsWay(todo.release)
+	todo := &goOn{release: going, revisions: revisions, at: at}
+	j.hide(revisions, going)
+	onItsWay(going.Release)
 	result.Payload = todo
-	status, end := todo.release.Info.Status, common.StatusDeployed
+	status, end := going.Info.Status, common.StatusDeployed
 	switch {
 	case outcome.failed != nil:
 		end = common.StatusFailed
@@ -361,7 +352,7 @@ func (j *job) planObjects(ctx context.Context, p *planner, status common.Status,
 			return err
 		}
 	}
-	past, err := j.past(earlier)
+	past, err := j.past(ctx, earlier)
 	if err != nil {
 		return err
 	}
@@ -370,24 +361,19 @@ func (j *job) planObjects(ctx context.Context, p *planner, status common.Status,
 }
 
 // operation is what carries a revision out. Earlier are the revisions before.
-func (j *job) operation(ctx context.Context, store *store, r *release.Release, earlier records) *operation {
-	return &operation{kubeClient: j.kubeClient(ctx), store: store, release: r, earlier: slices.Clone(earlier)}
+func (j *job) operation(ctx context.Context, r *stored, earlier records) *operation {
+	return &operation{job: j, ctx: ctx, release: r, earlier: earlier}
 }
 
 // goOn goes on with an operation.
 func (j *job) goOn(ctx context.Context, todo *goOn) error {
-	latest := todo.revisions.latest()
-	store, err := newStore(j.access, j.service.Key.Namespace, nil)
-	if err != nil {
-		return err
-	}
-	store.secrets.learn(latest.metadata())
+	todo.release.secret = todo.revisions.latest().metadata().ObjectMeta
 	// How it ends says anew whether it has failed.
-	store.secrets.annotate(latest.secret.Name, map[string]string{failedAnnotation: ""})
-	o := j.operation(ctx, store, todo.release, todo.revisions[:len(todo.revisions)-1])
+	todo.release.annotate(map[string]string{failedAnnotation: ""})
+	o := j.operation(ctx, todo.release, todo.revisions[:len(todo.revisions)-1])
 	o.stale, o.at = todo.stale, todo.at
 	status := todo.release.Info.Status
-	err = o.run()
+	err := o.run()
 	if status == common.StatusPendingRollback || status == common.StatusUninstalling {
 		return err
 	}

@@ -4,8 +4,6 @@ import (
 	"maps"
 	"time"
 
-	"helm.sh/helm/v4/pkg/storage/driver"
-
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
@@ -38,7 +36,7 @@ func (c *Carrier) optionsOf(service *carrier.Service) options {
 	if o.labels == nil {
 		o.labels = map[string]string{}
 	}
-	for _, name := range systemLabels() {
+	for _, name := range systemLabels {
 		delete(o.labels, name)
 	}
 	maps.Copy(o.labels, carrier.LabelsOf(service))
@@ -59,6 +57,3 @@ func or(value *bool, fallback bool) bool {
 	}
 	return *value
 }
-
-// systemLabels are those that Helm puts on releases itself.
-func systemLabels() []string { return driver.GetSystemLabels() }

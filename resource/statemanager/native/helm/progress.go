@@ -97,7 +97,7 @@ func (j *job) outcome(ctx context.Context, at *progress) (hookOutcome, error) {
 	if err != nil {
 		return hookOutcome{}, err
 	}
-	o := hookOutcome{left: j.options.timeout - j.Carrier.config.Clock.Since(at.Since), kinds: []schema.GroupVersionKind{u.GroupVersionKind()}}
+	o := hookOutcome{left: j.options.timeout - j.config.Clock.Since(at.Since), kinds: []schema.GroupVersionKind{u.GroupVersionKind()}}
 	switch {
 	case live == nil, at.State == hookCleared && live.GetDeletionTimestamp() == nil:
 		return o, nil

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,9 +54,14 @@ const (
 	helmNameLabel     = "name"
 	helmStatusLabel   = "status"
 	helmRevisionLabel = "version"
+	createdLabel      = "createdAt"
+	modifiedLabel     = "modifiedAt"
 	helmOwner         = "helm"
 	releaseType       = "helm.sh/release.v1"
 )
+
+// systemLabels are those labels, which no release has as its own.
+var systemLabels = []string{helmOwnerLabel, helmNameLabel, helmStatusLabel, helmRevisionLabel, createdLabel, modifiedLabel}
 
 // record is what the metadata of its Secret tell of one revision of a release.
 type record struct {
@@ -98,7 +102,7 @@ func (r *record) found(keeper carrier.Keeper) *carrier.Found {
 		Key:   client.ObjectKey{Namespace: r.secret.Namespace, Name: r.labels[helmNameLabel]},
 		Owner: carrier.Owner{Keeper: keeper, Namespace: namespace, Name: name, UID: types.UID(r.annotations[ownerUIDAnnotation])},
 		Type:  v1alpha1.ServiceTypeHelm,
-		Kinds: parseKinds(r.annotations[kindsAnnotation]),
+		Kinds: carrier.ParseKinds(strings.Split(r.annotations[kindsAnnotation], ",")),
 	}
 	if r.stands() {
 		found.Template, found.Version = r.annotations[templateAnnotation], r.annotations[versionAnnotation]
@@ -116,6 +120,16 @@ func (r records) latest() *record {
 		return nil
 	}
 	return &r[len(r)-1]
+}
+
+// standing returns the newest revision that stands, or nil.
+func (r records) standing() *record {
+	for i := range slices.Backward(r) {
+		if r[i].stands() {
+			return &r[i]
+		}
+	}
+	return nil
 }
 
 // whose says whose the release is. A revision that somebody made by hand has the labels of the one before, and no annotations.
@@ -161,10 +175,14 @@ func listRecords(ctx context.Context, reader client.Reader, options ...client.Li
 	return found, nil
 }
 
+// revisionsOf selects the Secrets of one release.
+func revisionsOf(key client.ObjectKey) []client.ListOption {
+	return []client.ListOption{client.InNamespace(key.Namespace), client.MatchingLabels{helmOwnerLabel: helmOwner, helmNameLabel: key.Name}}
+}
+
 // recordsOf lists the revisions of one release.
 func recordsOf(ctx context.Context, reader client.Reader, key client.ObjectKey) (records, error) {
-	found, err := listRecords(ctx, reader, client.InNamespace(key.Namespace),
-		client.MatchingLabels{helmOwnerLabel: helmOwner, helmNameLabel: key.Name})
+	found, err := listRecords(ctx, reader, revisionsOf(key)...)
 	if err != nil {
 		return nil, fmt.Errorf("list the revisions of the release: %w", err)
 	}
@@ -193,29 +211,4 @@ func (c *Carrier) List(ctx context.Context, cluster carrier.Cluster, owner carri
 		}
 	}
 	return found, nil
-}
-
-// formatKinds writes kinds for an annotation.
-func formatKinds(kinds []schema.GroupVersionKind) string {
-	parts := make([]string, 0, len(kinds))
-	for _, k := range kinds {
-		parts = append(parts, k.GroupVersion().String()+"/"+k.Kind)
-	}
-	return strings.Join(parts, ",")
-}
-
-// parseKinds reads what formatKinds wrote.
-func parseKinds(text string) []schema.GroupVersionKind {
-	if text == "" {
-		return nil
-	}
-	var kinds []schema.GroupVersionKind
-	for part := range strings.SplitSeq(text, ",") {
-		i := strings.LastIndex(part, "/")
-		if i < 0 {
-			continue
-		}
-		kinds = append(kinds, schema.FromAPIVersionAndKind(part[:i], part[i+1:]))
-	}
-	return kinds
 }

@@ -17,6 +17,7 @@ import (
 	helmregistry "helm.sh/helm/v4/pkg/registry"
 
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/artifact"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/fetch"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/helm"
@@ -29,7 +30,7 @@ type fetched struct {
 	from    v1alpha1.HelmChart
 }
 
-func (f fetched) Chart(ctx context.Context) (*fetch.Chart, error) {
+func (f fetched) Chart(ctx context.Context) (*artifact.Chart, error) {
 	return f.fetcher.Chart(ctx, f.from, fetch.Credentials{})
 }
 

@@ -1,18 +1,15 @@
 package helm
 
 import (
+	"context"
 	"crypto/sha256"
 	"io"
-	"sync"
 	"time"
 
 	release "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/operatorkit/operatorkit/resource/internal/serverside"
-	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
 
 // parsedSize is about how many bytes a parsed object takes for each byte of its manifest.
@@ -36,11 +33,6 @@ type content struct {
 type revision struct {
 	content contentKey
 	applied time.Time
-
-	mu sync.Mutex
-	// same are hashes of live objects that the API server says are as they should be, although they don't look like it: it
-	// writes some values in another way.
-	same map[carrier.Identity]serverside.Pair
 }
 
 // remembered is what a revision has put on the cluster.
@@ -50,31 +42,27 @@ type remembered struct {
 }
 
 // remember returns what a revision has put on the cluster, from memory if it can.
-func (j *job) remember(r *record) (*remembered, error) {
+func (j *job) remember(ctx context.Context, r *record) (*remembered, error) {
 	key := revisionKey{uid: r.uid, version: r.version}
 	if known, ok := j.revisions.Get(key); ok {
 		if shared, ok := j.contents.Get(known.content); ok {
 			return &remembered{shared, known}, nil
 		}
 	}
-	store, err := newStore(j.access, j.service.Key.Namespace, nil)
+	found, err := j.load(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	found, err := store.get(j.service.Key.Name, r.revision)
+	shared, of, err := j.share(found.Release)
 	if err != nil {
 		return nil, err
 	}
-	shared, of, err := j.share(found)
-	if err != nil {
-		return nil, err
-	}
-	known := &revision{content: of, same: map[carrier.Identity]serverside.Pair{}}
+	known := &revision{content: of}
 	if found.Info != nil {
 		known.applied = found.Info.LastDeployed
 	}
-	// About what the key takes, and a hash for each object.
-	j.revisions.Add(key, known, 512+200*len(shared.objects))
+	// About what the key takes.
+	j.revisions.Add(key, known, 512)
 	return &remembered{shared, known}, nil
 }
 
@@ -116,20 +104,4 @@ func (j *job) isPlaced(shared *content) bool {
 		}
 	}
 	return true
-}
-
-func (r *revision) isSame(live *unstructured.Unstructured) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	last, ok := r.same[carrier.IdentityOf(live)]
-	now, err := serverside.PairOf(live.Object, nil)
-	return ok && err == nil && last == now
-}
-
-func (r *revision) keepSame(live *unstructured.Unstructured) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if now, err := serverside.PairOf(live.Object, nil); err == nil {
-		r.same[carrier.IdentityOf(live)] = now
-	}
 }

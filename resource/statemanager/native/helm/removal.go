@@ -22,13 +22,8 @@ import (
 type uninstall struct {
 	objects []*unstructured.Unstructured
 	seen    map[carrier.Identity]*metav1.PartialObjectMetadata
-	latest  readRelease
-}
-
-// readRelease is a revision as it was read with a resource version of its Secret. Both are empty if it was not read.
-type readRelease struct {
-	release *release.Release
-	version string
+	// latest is the latest revision; nil if it can't be read.
+	latest *stored
 }
 
 // purge is the payload for a release whose objects are gone: what is left are hooks and revisions.
@@ -62,7 +57,7 @@ func (j *job) removal(ctx context.Context, revisions records) (*carrier.Result, 
 			return result, nil
 		}
 	}
-	left, err := j.leftovers(latest)
+	left, err := j.leftovers(ctx, latest)
 	if err != nil {
 		return nil, err
 	}
@@ -116,24 +111,20 @@ type leftovers struct {
 	objects, hooks []*unstructured.Unstructured
 	// notes tell which hooks of the latest revision are run.
 	notes []string
-	// latest is the latest revision.
-	latest readRelease
+	// latest is the latest revision; nil if it can't be read.
+	latest *stored
 }
 
 // leftovers reads them, in the order in which they are deleted.
-func (j *job) leftovers(latest *record) (leftovers, error) {
-	store, err := newStore(j.access, j.service.Key.Namespace, nil)
-	if err != nil {
-		return leftovers{}, err
-	}
-	history, err := store.history(j.service.Key.Name)
+func (j *job) leftovers(ctx context.Context, latest *record) (leftovers, error) {
+	history, err := j.history(ctx)
 	if err != nil {
 		return leftovers{}, err
 	}
 	var left leftovers
 	for i := len(history) - 1; i >= 0; i-- {
 		if history[i].Version == latest.revision {
-			left.latest = readRelease{history[i], store.secrets.version(latest.secret.Name)}
+			left.latest = history[i]
 		}
 		objects, err := j.goingOf(history[i].Manifest)
 		if err != nil {

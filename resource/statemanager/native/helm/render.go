@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"helm.sh/helm/v4/pkg/action"
-	chartv2 "helm.sh/helm/v4/pkg/chart"
 	chartcommon "helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
@@ -66,7 +64,7 @@ func (j *job) render(ctx context.Context, revision int, install bool) (*renderin
 			return nil, err
 		}
 	}
-	capabilities, err := j.capabilities()
+	capabilities, err := j.capabilities(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -105,10 +103,7 @@ func (r *rendering) execute(ctx context.Context, j *job, release chartcommon.Rel
 	if err != nil {
 		return framework.Permanent(fmt.Errorf("values: %w", err))
 	}
-	config, err := j.ToRESTConfig()
-	if err != nil {
-		return err
-	}
+	config := j.cluster.RESTConfig()
 	helm := engine.New(config)
 	helm.CustomTemplateFuncs = functions(ctx)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bound{ctx, next} })
@@ -148,20 +143,17 @@ func takeNotes(c *chart.Chart, files map[string]string) string {
 
 // read makes objects of the definitions and the manifests.
 func (r *rendering) read(j *job) error {
-	var text strings.Builder
-	for _, m := range r.manifests {
-		text.WriteString("---\n" + m.Content + "\n")
-	}
+	text := r.manifest()
 	for _, h := range r.hooks {
 		if _, err := checked(h.Manifest); err != nil {
 			return err
 		}
 	}
-	all, err := checked(text.String())
+	all, err := checked(text)
 	if err != nil {
 		return err
 	}
-	if r.objects, err = j.placed(text.String(), r.definitions, false); err != nil {
+	if r.objects, err = j.placed(text, r.definitions, false); err != nil {
 		return err
 	}
 	for _, u := range r.objects {
@@ -174,6 +166,15 @@ func (r *rendering) read(j *job) error {
 			rendered, rendered-len(r.objects)))
 	}
 	return nil
+}
+
+// manifest is that of the release, as Helm writes it.
+func (r *rendering) manifest() string {
+	var text strings.Builder
+	for _, m := range r.manifests {
+		fmt.Fprintf(&text, "---\n# Source: %s\n%s\n", m.Name, m.Content)
+	}
+	return text.String()
 }
 
 // readDefinitions reads those of crds/, unless they are to be skipped. Dependencies that are switched off are not in the chart any more.
@@ -197,19 +198,6 @@ func (j *job) readDefinitions(r *rendering) error {
 	return nil
 }
 
-// literal returns a chart that renders, byte for byte, what the chart was rendered to, and has nothing else.
-func (r *rendering) literal() *chart.Chart {
-	metadata := *r.chart.Metadata
-	metadata.Dependencies = nil
-	c := &chart.Chart{Metadata: &metadata}
-	for _, file := range slices.Sorted(maps.Keys(r.files)) {
-		c.Templates = append(c.Templates, &chartcommon.File{
-			Name: strings.TrimPrefix(file, c.Name()+"/"), Data: []byte(strings.ReplaceAll(r.files[file], "{{", `{{"{{"}}`)),
-		})
-	}
-	return c
-}
-
 // bounded waits for a place, and runs f until its end or the deadline of renderings. After the deadline f is left alone, and keeps its place: the same chart with the
 // same values is not rendered a second time until it has ended.
 func (j *job) bounded(ctx context.Context, f func(context.Context) error) error {
@@ -217,7 +205,7 @@ func (j *job) bounded(ctx context.Context, f func(context.Context) error) error 
 	if j.renderings.isEndless(fingerprint) {
 		return j.endless()
 	}
-	timeout := j.Carrier.config.RenderTimeout
+	timeout := j.config.RenderTimeout
 	// Waiting has a deadline of its own: a chart is not to blame for those before it.
 	waiting, stop := context.WithTimeout(ctx, timeout)
 	giveBack, err := j.renderings.take(waiting, j.service.Owner.Namespace)
@@ -266,37 +254,53 @@ func rendered(ctx context.Context, f func(context.Context) error) (err error) {
 
 // endless is the error for a chart that is not rendered in time.
 func (j *job) endless() error {
-	return framework.Permanent(fmt.Errorf("the templates of the chart did not end within %s: look for a loop in them", j.Carrier.config.RenderTimeout))
+	return framework.Permanent(fmt.Errorf("the templates of the chart did not end within %s: look for a loop in them", j.config.RenderTimeout))
 }
 
 // capabilities asks the cluster what it can do.
-func (a *access) capabilities() (*chartcommon.Capabilities, error) {
-	found, err := a.discovery()
+func (j *job) capabilities(ctx context.Context) (*chartcommon.Capabilities, error) {
+	found, err := discovery.NewDiscoveryClientForConfig(j.cluster.RESTConfig())
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("make a discovery client for the cluster: %w", err)
 	}
-	version, err := found.ServerVersion()
+	version, err := found.ServerVersionWithContext(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("ask the cluster for its version: %w", err)
 	}
-	apis, err := action.GetVersionSet(found)
+	groups, resources, err := found.ServerGroupsAndResourcesWithContext(ctx)
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
 		return nil, fmt.Errorf("ask the cluster for its kinds: %w", err)
 	}
+	// As Helm has them: the versions of groups, and the kinds in each.
+	var apis chartcommon.VersionSet
+	for _, group := range groups {
+		for _, v := range group.Versions {
+			apis = append(apis, v.GroupVersion)
+		}
+	}
+	for _, list := range resources {
+		for _, r := range list.APIResources {
+			apis = append(apis, path.Join(list.GroupVersion, r.Kind))
+		}
+	}
+	slices.Sort(apis)
 	return &chartcommon.Capabilities{
-		APIVersions: apis, HelmVersion: chartcommon.DefaultCapabilities.HelmVersion,
+		APIVersions: slices.Compact(apis), HelmVersion: chartcommon.DefaultCapabilities.HelmVersion,
 		KubeVersion: chartcommon.KubeVersion{Version: version.GitVersion, Major: version.Major, Minor: version.Minor},
 	}, nil
 }
 
 // checkDependencies wants the charts that a chart depends on to be in it.
 func checkDependencies(c *chart.Chart) error {
-	wanted := make([]chartv2.Dependency, 0, len(c.Metadata.Dependencies))
+	var missing []string
 	for _, d := range c.Metadata.Dependencies {
-		wanted = append(wanted, d)
+		if !slices.ContainsFunc(c.Dependencies(), func(sub *chart.Chart) bool { return sub.Name() == d.Name }) {
+			missing = append(missing, d.Name)
+		}
 	}
-	if err := action.CheckDependencies(c, wanted); err != nil {
-		return framework.Permanent(fmt.Errorf("charts it depends on are %w: pack it with `helm package --dependency-update`", err))
+	if len(missing) > 0 {
+		return framework.Permanent(fmt.Errorf("charts it depends on are found in Chart.yaml, but missing in charts/ directory: %s: "+
+			"pack it with `helm package --dependency-update`", strings.Join(missing, ", ")))
 	}
 	return nil
 }

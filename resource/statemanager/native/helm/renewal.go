@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/release/common"
 	release "helm.sh/helm/v4/pkg/release/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/resource/internal/serverside"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
@@ -29,6 +31,8 @@ var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
 // renew is the payload for a revision that is to be made.
 type renew struct {
 	rendering *rendering
+	// release is the revision, without its times.
+	release   *release.Release
 	revisions records
 	// namespace is that of the release where it is to be created: the one that the chart renders, or one with nothing in it.
 	namespace *unstructured.Unstructured
@@ -87,6 +91,9 @@ func (j *job) stays(ctx context.Context, latest *record, result *carrier.Result)
 }
 
 func (j *job) planRenewal(ctx context.Context, revisions records, result *carrier.Result) error {
+	if err := chartutil.ValidateReleaseName(j.service.Key.Name); err != nil {
+		return framework.Permanent(fmt.Errorf("release name %q: %w", j.service.Key.Name, err))
+	}
 	create, err := j.namespace(ctx)
 	if err != nil {
 		return err
@@ -102,14 +109,14 @@ func (j *job) planRenewal(ctx context.Context, revisions records, result *carrie
 		}
 		return err
 	}
-	past, err := j.past(revisions)
+	past, err := j.past(ctx, revisions)
 	if err != nil {
 		return err
 	}
-	if err := j.checkSize(next, rendering); err != nil {
+	todo := &renew{rendering: rendering, release: j.next(next, install, past, rendering), revisions: revisions, left: past.left}
+	if err := checkSize(todo.release); err != nil {
 		return err
 	}
-	todo := &renew{rendering: rendering, revisions: revisions, left: past.left}
 	p := &planner{job: j, fresh: create, known: append(slices.Clone(rendering.definitions), carrier.DefinitionsIn(rendering.objects)...)}
 	if create {
 		todo.namespace = j.namespaceOf(rendering.objects)
@@ -148,7 +155,7 @@ func (j *job) planRenewal(ctx context.Context, revisions records, result *carrie
 
 // past is what earlier revisions of a release were made from and have left on the cluster.
 type past struct {
-	last    *release.Release
+	last    *stored
 	objects []*unstructured.Unstructured
 	// left are the objects of each revision, by the name of its Secret.
 	left map[string][]*unstructured.Unstructured
@@ -157,19 +164,15 @@ type past struct {
 }
 
 // past reads the revisions from the last one that was deployed on: what they have put there may be there still.
-func (j *job) past(revisions records) (past, error) {
+func (j *job) past(ctx context.Context, revisions records) (past, error) {
 	p := past{secret: j.service.Secret, left: map[string][]*unstructured.Unstructured{}}
 	latest := revisions.latest()
 	if latest == nil || latest.status == common.StatusUninstalled {
 		return p, nil
 	}
-	store, err := newStore(j.access, j.service.Key.Namespace, nil)
-	if err != nil {
-		return past{}, err
-	}
-	var releases []*release.Release
+	var releases []*stored
 	for _, r := range slices.Backward(revisions) {
-		found, err := store.get(j.service.Key.Name, r.revision)
+		found, err := j.load(ctx, &r)
 		if err != nil {
 			return past{}, err
 		}
@@ -189,6 +192,23 @@ func (j *job) past(revisions records) (past, error) {
 	}
 	p.secret = j.hide(revisions, releases...)
 	return p, nil
+}
+
+// next is the next revision of the release, as Helm records it before anything of it is put there. Its times are those of the recording, but
+// for when the release was deployed first.
+func (j *job) next(revision int, install bool, past past, rendering *rendering) *release.Release {
+	r := &release.Release{
+		Name: j.service.Key.Name, Namespace: j.service.Key.Namespace, Version: revision, Labels: j.options.labels,
+		Chart: rendering.chart, Config: j.service.Values, Manifest: rendering.manifest(), Hooks: rendering.hooks,
+		ApplyMethod: string(release.ApplyMethodServerSideApply), Info: &release.Info{Notes: rendering.notes},
+	}
+	if install {
+		r.SetStatus(common.StatusPendingInstall, "Initial install underway")
+		return r
+	}
+	r.SetStatus(common.StatusPendingUpgrade, "Preparing upgrade")
+	r.Info.FirstDeployed = past.last.Info.FirstDeployed
+	return r
 }
 
 // namespaceOf is the namespace of a release that is to be created: the one among its objects, which is the release's, or else one that stays

@@ -117,27 +117,3 @@ func TestARevisionThatDoesNotSayWhatCameFromASecretHidesWhatIsGone(t *testing.T)
 		}
 	}
 }
-
-// As long as the service is what was put there, it says which values are secret.
-func TestARevisionOfAFormerVersionLearnsWhatCameFromASecret(t *testing.T) {
-	k := newKit(t, helm.Config{})
-	service := k.service(pageChart("1.0.0"), withPassword)
-	k.settle(service)
-	patch := `{"metadata":{"annotations":{"services.operatorkit.io/secret-values":null}}}`
-	if err := k.user.Patch(t.Context(), k.revision("1"), client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-		t.Fatal(err)
-	}
-	if said := text(k.compute(service).Changes); !strings.Contains(said, "remember which of its values are secret") {
-		t.Errorf("the plan for the same service is:\n%s", said)
-	}
-	k.settle(service)
-	if changes := k.compute(service).Changes; len(changes) > 0 {
-		t.Errorf("it does not come to rest:\n%s", text(changes))
-	}
-	plain := values(map[string]any{"text": "plain", "db": map[string]any{"password": "plain", "pin": int64(1), "host": "db"}})
-	said := text(k.compute(k.service(pageChart("1.0.0"), plain)).Changes)
-	hides(t, "the plan with values of the service in the place of the secret ones", said)
-	if !strings.Contains(said, "values.text") {
-		t.Errorf("the plan does not say that the text changes:\n%s", said)
-	}
-}

@@ -56,8 +56,7 @@ func (j *job) standing(ctx context.Context, revisions records) (*carrier.Result,
 	return result, nil
 }
 
-// planOptions plans that a release knows the options with which it is uninstalled, when they have changed since it was put there, and which of
-// its values are secret, when a version that kept no such thing has put it there.
+// planOptions plans that a release knows the options with which it is uninstalled, when they have changed since it was put there.
 func (j *job) planOptions(latest *record, result *carrier.Result) {
 	marks, disabled := map[string]any{timeoutAnnotation: j.options.timeout.String()}, any(nil)
 	if j.options.disableHooks {
@@ -74,14 +73,8 @@ func (j *job) planOptions(latest *record, result *carrier.Result) {
 			fields = append(fields, plan.FieldChange{Path: option.name, Old: before, New: marks[option.annotation]})
 		}
 	}
-	description := "remember the options of its removal"
-	if latest.annotations[secretAnnotation] == "" && j.service.Put(latest.annotations[fingerprintAnnotation]) {
-		marks[secretAnnotation] = formatMarks(j.service.Secret)
-		fields = append(fields, plan.FieldChange{Path: "secret values", New: "known"})
-		description = "remember which of its values are secret"
-	}
 	if len(fields) > 0 {
-		result.Changes = []plan.Change{j.releaseChange(plan.Update, description, fields...)}
+		result.Changes = []plan.Change{j.releaseChange(plan.Update, "remember the options of its removal", fields...)}
 		result.Payload = &correct{marked: latest, marks: marks}
 	}
 }
@@ -142,11 +135,7 @@ func (j *job) settle(ctx context.Context, revisions records, result *carrier.Res
 // planTakeBack plans to take back the latest revision.
 func (j *job) planTakeBack(ctx context.Context, revisions records, result *carrier.Result) error {
 	todo := &takeBack{reason: j.hider.Text(result.Health.Message), to: lastGood(revisions), revisions: revisions}
-	store, err := newStore(j.access, j.service.Key.Namespace, nil)
-	if err != nil {
-		return err
-	}
-	latest, err := store.get(j.service.Key.Name, revisions.latest().revision)
+	latest, err := j.load(ctx, revisions.latest())
 	if err != nil {
 		return err
 	}
@@ -154,7 +143,7 @@ func (j *job) planTakeBack(ctx context.Context, revisions records, result *carri
 	p := &planner{job: j}
 	var current, back []*unstructured.Unstructured
 	if todo.to != nil {
-		good, err := store.get(j.service.Key.Name, todo.to.revision)
+		good, err := j.load(ctx, todo.to)
 		if err != nil {
 			return err
 		}
@@ -187,11 +176,11 @@ func (j *job) planTakeBack(ctx context.Context, revisions records, result *carri
 
 // staleAfter returns the objects of a revision that are not in the one which takes its place.
 func (j *job) staleAfter(ctx context.Context, latest, good *record) ([]*unstructured.Unstructured, error) {
-	current, err := j.remember(latest)
+	current, err := j.remember(ctx, latest)
 	if err != nil {
 		return nil, err
 	}
-	back, err := j.remember(good)
+	back, err := j.remember(ctx, good)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +237,7 @@ type view struct {
 // look looks at the objects of a revision. What the watches have is enough where it is as it should be; what looks otherwise
 // is read from the API server.
 func (j *job) look(ctx context.Context, r *record) (*view, error) {
-	known, err := j.remember(r)
+	known, err := j.remember(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -259,14 +248,14 @@ func (j *job) look(ctx context.Context, r *record) (*view, error) {
 		if err != nil {
 			return nil, err
 		}
-		if live == nil || !j.asDesired(live, desired) && !known.isSame(live) {
+		if live == nil || !j.asDesired(live, desired) {
 			if live, err = j.read(ctx, j.client, desired); err != nil {
 				return nil, err
 			}
-			if live == nil && carrier.Vanished(desired, j.Carrier.config.Clock.Since(known.applied)) {
+			if live == nil && carrier.Vanished(desired, j.config.Clock.Since(known.applied)) {
 				continue
 			}
-			changes, err := j.drift(ctx, known, desired, live)
+			changes, err := j.drift(ctx, desired, live)
 			if err != nil {
 				return nil, err
 			}
@@ -282,11 +271,7 @@ func (j *job) look(ctx context.Context, r *record) (*view, error) {
 	}
 	if len(seen.drift) > 0 && !j.service.Put(r.annotations[fingerprintAnnotation]) {
 		// It was made from other values, which drift may show.
-		store, err := newStore(j.access, j.service.Key.Namespace, nil)
-		if err != nil {
-			return nil, err
-		}
-		made, err := store.get(j.service.Key.Name, r.revision)
+		made, err := j.load(ctx, r)
 		if err != nil {
 			return nil, err
 		}
@@ -310,15 +295,20 @@ func (j *job) read(ctx context.Context, reader client.Reader, desired *unstructu
 
 // asDesired tells whether a live object is as it should be, as far as that can be told from here, and but for what is ignored.
 func (j *job) asDesired(live, desired *unstructured.Unstructured) bool {
-	return serverside.Covers(live.Object, serverside.Stable(j.service.Beside(desired, live, fieldManager).Object))
+	return j.verdicts.AsDesired(live, j.applied(live, desired))
+}
+
+// applied is what is compared with a live object: what it should be, without a status and but for what is ignored.
+func (j *job) applied(live, desired *unstructured.Unstructured) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: serverside.Stable(j.service.Beside(desired, live, fieldManager).Object)}
 }
 
 // drift tells how a live object differs from what was applied.
-func (j *job) drift(ctx context.Context, known *remembered, desired, live *unstructured.Unstructured) ([]plan.Change, error) {
+func (j *job) drift(ctx context.Context, desired, live *unstructured.Unstructured) ([]plan.Change, error) {
 	switch {
 	case live == nil:
 		return plan.Describe(plan.Create, desired, nil), nil
-	case live.GetDeletionTimestamp() != nil, j.asDesired(live, desired), known.isSame(live):
+	case live.GetDeletionTimestamp() != nil, j.asDesired(live, desired):
 		return nil, nil
 	}
 	p := &planner{job: j}
@@ -326,7 +316,7 @@ func (j *job) drift(ctx context.Context, known *remembered, desired, live *unstr
 		return nil, err
 	}
 	if len(p.changes) == 0 {
-		known.keepSame(live)
+		j.verdicts.Remember(live, j.applied(live, desired))
 	}
 	if j.service.ClaimOn(live.GetLabels()) == carrier.Inherited {
 		for i := range p.changes {

@@ -90,7 +90,7 @@ func TestItemsOfATypedListNeedNoKind(t *testing.T) {
 	k.eventually(k.service(nil, gone), "they are gone", func(*carrier.Result) bool { return k.configMap("one") == nil && k.configMap("two") == nil })
 }
 
-// TestWhatAFormerReleaseWantedToKeepIsKept holds for a release whose texts nobody has checked: that of a former version, or of somebody's Helm.
+// TestWhatAFormerReleaseWantedToKeepIsKept holds for a release whose texts nobody has checked: that of somebody's Helm.
 func TestWhatAFormerReleaseWantedToKeepIsKept(t *testing.T) {
 	k := newKit(t, helm.Config{})
 	const kept, written = "helm.sh/resource-policy: keep, t: 'true'", "helm.sh/resource-policy: keep, t: true"
@@ -107,7 +107,7 @@ func TestWhatAFormerReleaseWantedToKeepIsKept(t *testing.T) {
 	if err := config.Releases.Update(stored); err != nil {
 		t.Fatal(err)
 	}
-	// The former version has lost what the object said of it.
+	// That Helm has lost what the object said of it.
 	k.edit("cx", `{"metadata":{"annotations":{"helm.sh/resource-policy":null,"t":null}}}`)
 	k.eventually(k.service(nil, gone), "the release is gone", func(r *carrier.Result) bool { return r.Found == nil })
 	if k.configMap("cx") == nil {

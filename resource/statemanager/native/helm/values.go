@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	release "helm.sh/helm/v4/pkg/release/v1"
-
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
@@ -77,7 +75,7 @@ func formatMarks(secret map[string]any) string {
 
 // hide hides the secret values of releases from now on, those too that the service does not have any more, and returns the marks for them.
 // A revision says which those are; in one that does not, whatever is at a path that has gone may have been one.
-func (j *job) hide(revisions records, releases ...*release.Release) map[string]any {
+func (j *job) hide(revisions records, releases ...*stored) map[string]any {
 	marks, all, unmarked := any(j.service.Secret), false, map[int]bool{}
 	for i := range revisions {
 		var its map[string]any

@@ -155,6 +155,24 @@ func TestR17WhatSomebodyHasChangedSinceThePlanOfAReleaseIsNotTouched(t *testing.
 	k.revision("1")
 }
 
+func TestR16WhatSomebodyHasMadeSinceThePlanOfAReleaseIsNotReplaced(t *testing.T) {
+	k := newKit(t, helm.Config{})
+	service := k.service(pageChart("1.0.0"))
+	result := k.compute(service)
+	mine := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: "web-page"}, Data: map[string]string{"version": "mine"}}
+	if err := k.user.Create(t.Context(), mine); err != nil {
+		t.Fatal(err)
+	}
+	err := k.carrier.CarryOut(t.Context(), k.cluster, service, result)
+	says(t, err, "ConfigMap "+k.namespace+"/web-page is there already and not from this release")
+	if !carrier.IsConflict(err) {
+		t.Errorf("it is no conflict: %v", err)
+	}
+	if said := k.configMap("web-page").Data["version"]; said != "mine" {
+		t.Errorf("it says %q", said)
+	}
+}
+
 // TestR17WritesOfAReleaseAreOfWhatWasSeen has somebody else write an object between the look at it and the write.
 func TestR17WritesOfAReleaseAreOfWhatWasSeen(t *testing.T) {
 	k := newKit(t, helm.Config{})

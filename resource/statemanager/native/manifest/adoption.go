@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fluxcd/pkg/ssa"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,7 +34,7 @@ var writtenBy = [][]string{
 }
 
 // kubectlApply is the field manager of kubectl apply --server-side, which leaves no mark.
-var kubectlApply = ssa.FieldManager{Name: "kubectl", ExactMatch: true, OperationType: metav1.ManagedFieldsOperationApply}
+var kubectlApply = carrier.FieldManager{Name: "kubectl", Operation: metav1.ManagedFieldsOperationApply}
 
 // planAdoption returns the step that gives an object of somebody else the marks of the service, and what applying it changes then.
 func planAdoption(
@@ -59,7 +58,7 @@ func planAdoption(
 	}
 	s.from = carrier.ManagersWith(now, service.Owner.FieldManager(), writtenBy...)
 	if slices.ContainsFunc(now.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == kubectlApply.Name && entry.Operation == kubectlApply.OperationType && entry.Subresource == ""
+		return kubectlApply == carrier.FieldManager{Name: entry.Manager, Operation: entry.Operation} && entry.Subresource == ""
 	}) && !slices.Contains(s.from, kubectlApply) {
 		s.from = append(s.from, kubectlApply)
 	}
@@ -80,12 +79,7 @@ func takeOver(ctx context.Context, cluster carrier.Cluster, service *carrier.Ser
 	object := s.manifest.Object.DeepCopy()
 	object.SetUID(s.uid)
 	object.SetResourceVersion(s.version)
-	version, err := carrier.TakeFields(ctx, cluster.Client(), object, s.from, service.Owner.FieldManager())
-	if err == nil {
-		err = cluster.Client().Patch(ctx, object, carrier.Marking(object, version, carrier.LabelsOf(service),
-			map[string]string{carrier.OwnerAnnotation: service.Owner.String()}), client.FieldOwner(service.Owner.FieldManager()))
-	}
-	if err != nil {
+	if err := carrier.TakeOver(ctx, cluster.Client(), service, object, s.from, service.Owner.FieldManager()); err != nil {
 		return fault("take over", s.manifest, err)
 	}
 	return nil

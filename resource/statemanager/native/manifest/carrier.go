@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/resource/internal/bytelru"
+	"github.com/operatorkit/operatorkit/resource/internal/serverside"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
 
@@ -23,9 +23,7 @@ type Carrier struct {
 	config Config
 	// inventories are the inventories that were read, by UID and resource version.
 	inventories *bytelru.Cache[version, *inventory]
-	// settled are the objects of which an API server said that applying what we have would change nothing although they look
-	// different from here (1000m and 1, a container that a webhook added), by UID.
-	settled *lru.Cache
+	verdicts    serverside.Verdicts
 }
 
 var _ carrier.Carrier = (*Carrier)(nil)
@@ -36,7 +34,9 @@ func New(config Config) (*Carrier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Carrier{config: config, inventories: bytelru.New[version, *inventory](remembered), settled: lru.New(rememberedVerdicts)}, nil
+	return &Carrier{
+		config: config, inventories: bytelru.New[version, *inventory](remembered), verdicts: serverside.NewVerdicts(rememberedVerdicts),
+	}, nil
 }
 
 // Compute implements carrier.Carrier. With an error it returns what was found out before, unless that is nothing.

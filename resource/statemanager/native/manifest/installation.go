@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fluxcd/pkg/ssa"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,7 +43,7 @@ type step struct {
 	// adopts tells that an object of somebody else gets the marks of the service, and nothing else, and from are the field managers who
 	// have written it.
 	adopts bool
-	from   []ssa.FieldManager
+	from   []carrier.FieldManager
 	// refused says why the step may not be carried out, if that is so.
 	refused error
 	// uid and version are those of the object that there is.

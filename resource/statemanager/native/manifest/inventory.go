@@ -144,28 +144,22 @@ func (i *inventory) found(service *carrier.Service) *carrier.Found {
 
 func foundOf(key client.ObjectKey, r *record, keeper carrier.Keeper) *carrier.Found {
 	found := &carrier.Found{
-		Key: key, Type: r.Type,
+		Key: key, Type: r.Type, Kinds: carrier.ParseKinds(r.Kinds),
 		Owner: carrier.Owner{Keeper: keeper, Namespace: r.OwnerNamespace, Name: r.OwnerName, UID: uid(r.OwnerUID)},
 	}
 	if r.Complete {
 		found.Template, found.Version, found.Seal = r.Template, r.Version, r.Fingerprint
-	}
-	for _, kind := range r.Kinds {
-		if gvk, _ := schema.ParseKindArg(kind); gvk != nil {
-			found.Kinds = append(found.Kinds, *gvk)
-		}
 	}
 	return found
 }
 
 // secretOf makes the Secret of an inventory. The service's manifests are those that were put there last.
 func secretOf(service *carrier.Service, r record, objects []objectReference, manifests []byte) (*corev1.Secret, error) {
-	kinds := map[string]bool{}
-	for _, object := range objects {
-		gvk := object.gvk()
-		kinds[fmt.Sprintf("%s.%s.%s", gvk.Kind, gvk.Version, gvk.Group)] = true
+	kinds := make([]schema.GroupVersionKind, len(objects))
+	for i, object := range objects {
+		kinds[i] = object.gvk()
 	}
-	r.Kinds = sorted(kinds)
+	r.Kinds = carrier.FormatKinds(kinds)
 	encoded, err := json.Marshal(r)
 	if err != nil {
 		return nil, err

@@ -3,8 +3,6 @@ package manifest
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -115,5 +113,3 @@ func list(ctx context.Context, cluster carrier.Cluster, owner carrier.Owner, for
 }
 
 func uid(text string) types.UID { return types.UID(text) }
-
-func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

@@ -25,8 +25,8 @@ import (
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/artifact"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
-	"github.com/operatorkit/operatorkit/resource/statemanager/native/fetch"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/manifest"
 )
 
@@ -128,11 +128,11 @@ type source struct {
 	calls  int
 }
 
-func (s *source) Chart(context.Context) (*fetch.Chart, error) {
+func (s *source) Chart(context.Context) (*artifact.Chart, error) {
 	return nil, fmt.Errorf("it is no chart")
 }
 
-func (s *source) Files(context.Context) (*fetch.Files, string, error) {
+func (s *source) Files(context.Context) (*artifact.Files, string, error) {
 	s.calls++
 	if s.err != nil {
 		return nil, "", s.err
@@ -141,7 +141,7 @@ func (s *source) Files(context.Context) (*fetch.Files, string, error) {
 	for name, text := range s.files {
 		content[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
 	}
-	return &fetch.Files{FS: content, Digest: "sha256:0"}, s.folder, nil
+	return &artifact.Files{FS: content, Digest: "sha256:0"}, s.folder, nil
 }
 
 // option changes a service.
@@ -340,7 +340,7 @@ type canceling struct {
 	cancel func()
 }
 
-func (c *canceling) Files(ctx context.Context) (*fetch.Files, string, error) {
+func (c *canceling) Files(ctx context.Context) (*artifact.Files, string, error) {
 	defer c.cancel()
 	return c.Source.Files(ctx)
 }

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework/plan"
-	"github.com/operatorkit/operatorkit/resource/internal/serverside"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
@@ -65,7 +64,7 @@ func (c *Carrier) drift(
 	ctx context.Context, cluster carrier.Cluster, service *carrier.Service, object *unstructured.Unstructured, m manifest,
 ) (*unstructured.Unstructured, step, error) {
 	s := step{object: referTo(m.Object), manifest: m, force: true}
-	if object != nil && c.asDesired(object, m.beside(service, object)) {
+	if object != nil && c.verdicts.AsDesired(object, m.beside(service, object).Object) {
 		return object, step{}, nil
 	}
 	object, err := get(ctx, cluster.Client(), s.object)
@@ -79,7 +78,7 @@ func (c *Carrier) drift(
 	if object.GetDeletionTimestamp() != nil {
 		return object, step{}, nil
 	}
-	if c.asDesired(object, m.beside(service, object)) {
+	if c.verdicts.AsDesired(object, m.beside(service, object).Object) {
 		return object, step{}, nil
 	}
 	if service.ClaimOn(object.GetLabels()) == carrier.Foreign {
@@ -91,31 +90,11 @@ func (c *Carrier) drift(
 	}
 	s.manifest = m.beside(service, now)
 	if len(fields) == 0 {
-		c.settle(now, s.manifest)
+		c.verdicts.Remember(now, s.manifest.Object)
 		return now, step{}, nil
 	}
 	s.action, s.fields, s.uid, s.version = plan.Update, fields, now.GetUID(), now.GetResourceVersion()
 	return now, s, nil
-}
-
-// asDesired tells whether an object is as it should be, as far as that can be told from here.
-func (c *Carrier) asDesired(object *unstructured.Unstructured, m manifest) bool {
-	return serverside.Covers(object.Object, m.Object.Object) || c.isSettled(object, m)
-}
-
-func (c *Carrier) isSettled(object *unstructured.Unstructured, m manifest) bool {
-	last, ok := c.settled.Get(object.GetUID())
-	if !ok {
-		return false
-	}
-	now, err := serverside.PairOf(object.Object, m.Object.Object)
-	return err == nil && last == now
-}
-
-func (c *Carrier) settle(object *unstructured.Unstructured, m manifest) {
-	if now, err := serverside.PairOf(object.Object, m.Object.Object); err == nil {
-		c.settled.Add(object.GetUID(), now)
-	}
 }
 
 // repair makes the drift of a service what is carried out, if that is wanted.

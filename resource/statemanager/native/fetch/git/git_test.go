@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/artifact"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/fetch"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/fetch/git"
 )
@@ -105,7 +106,7 @@ func newFetcher(t *testing.T, config fetch.Config) *fetch.Fetcher {
 }
 
 // contents are the files of an artifact.
-func contents(t *testing.T, files *fetch.Files) map[string]string {
+func contents(t *testing.T, files *artifact.Files) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	err := fs.WalkDir(files.FS, ".", func(name string, entry fs.DirEntry, err error) error {

@@ -462,11 +462,23 @@ func (f *fleet) event(name, reason string) {
 func TestABuildThatChangesNothingTakesNoPlace(t *testing.T) {
 	f := newFleet(t, 20)
 	f.started(operator.UpgradeConfig{Budget: "1"})
-	running := f.run(build{name: "two", text: "fine", upgrade: operator.UpgradeConfig{Budget: "1"}})
+	computed := map[string]int{}
+	var mu sync.Mutex
+	running := f.run(build{name: "two", text: "fine", upgrade: operator.UpgradeConfig{Budget: "1"}, refuses: func(object *unstructured.Unstructured) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		computed[object.GetName()]++
+		return false
+	}})
 	if s := f.phase("two", upgrade.Finished); s.Done != 0 || f.most != 0 {
 		t.Errorf("state %+v; %d objects had places at once", s, f.most)
 	}
 	f.end(running)
+	for name, times := range computed {
+		if times != 1 {
+			t.Errorf("%s was reconciled %d times", name, times)
+		}
+	}
 }
 
 func TestObjectsGetPlacesInTurnUntilAllAreDone(t *testing.T) {

@@ -141,8 +141,8 @@ func (c *Controller) round(ctx context.Context, share Share) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return err
+	if err != nil || state.Phase == "" {
+		return err // Until the replica that leads has written a state, the last one counts.
 	}
 	c.follow(state, share)
 	c.report(ctx, known, state, share)
@@ -160,18 +160,24 @@ func (c *Controller) follow(now State, share Share) {
 func (c *Controller) admit(now State, share Share) (admitted []id) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	another := c.state.Run != now.Run
-	if c.state = now; another {
-		clear(c.objects)
+	before, was := c.state, c.isCurrent()
+	c.state = now
+	anotherRun := before.Run != now.Run
+	if was && anotherRun {
+		clear(c.objects) // What is known was about the last run.
 	}
 	if !c.isCurrent() {
 		return nil
 	}
-	if another {
-		admitted = c.all(share)
+	if anotherRun && before.Phase != "" {
+		for _, of := range c.all(share) {
+			if c.objects[of] == nil {
+				admitted = append(admitted, of)
+			}
+		}
 	}
 	for of, o := range c.objects {
-		if o.held != "" && (now.Phase == Finished && !o.onHold || now.Has(o.Object)) {
+		if o.held != "" && (!was || now.Phase == Finished && !o.onHold || now.Has(o.Object)) {
 			o.held = ""
 			admitted = append(admitted, of)
 		}

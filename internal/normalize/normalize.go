@@ -12,14 +12,16 @@ import (
 	"slices"
 	"strings"
 
+	apipath "k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apilabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Check returns an error for an object without a kind or an API version, and for one with labels, annotations or text data of a Secret that are not
-// all text. A null among them is an empty text, as for API servers. The error does not name the object, and shows no value of a Secret's data.
+// Check returns an error for an object without a kind or an API version, for one whose name or namespace can't be a part of a URL, so that no API
+// server can be asked for it, and for one with labels, annotations or text data of a Secret that are not all text. A null among them is an empty
+// text, as for API servers. The error does not name the object, and shows no value of a Secret's data.
 func Check(object map[string]any) error {
 	kind, _ := object["kind"].(string)
 	version, _ := object["apiVersion"].(string)
@@ -32,6 +34,12 @@ func Check(object map[string]any) error {
 	metadata, ok := object["metadata"].(map[string]any)
 	if object["metadata"] != nil && !ok {
 		return errors.New("metadata is no map")
+	}
+	for _, name := range []string{"name", "namespace"} {
+		text, _ := metadata[name].(string)
+		if faults := apipath.IsValidPathSegmentName(text); len(faults) > 0 {
+			return fmt.Errorf("metadata.%s %s", name, strings.Join(faults, ", "))
+		}
 	}
 	for _, name := range []string{"labels", "annotations"} {
 		if err := checkTexts("metadata."+name, metadata[name], describe); err != nil {

@@ -8,7 +8,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -157,9 +156,6 @@ func (j *job) ownLive(ctx context.Context, u *unstructured.Unstructured) (*metav
 
 // own reads the metadata of an object, if it is there, is this release's own and not to be kept. It may be going.
 func (j *job) own(ctx context.Context, u *unstructured.Unstructured) (*metav1.PartialObjectMetadata, error) {
-	if len(path.IsValidPathSegmentName(u.GetName())) > 0 {
-		return nil, nil // No object can have such a name.
-	}
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(u.GroupVersionKind())
 	err := j.client.Get(ctx, client.ObjectKeyFromObject(u), live)

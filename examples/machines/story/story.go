@@ -28,7 +28,7 @@ func New() demo.Story {
 		Name:    "machines",
 		Require: requireEngines,
 		Operator: example.Config(machines.Config{
-			// So that nobody waits for long until a machine is missed, and found again.
+			// Short, so that a machine that stops, or starts again, is noticed within seconds.
 			Heartbeat:      time.Second,
 			BackOffFactory: func() backoff.BackOff { return backoff.NewConstantBackOff(500 * time.Millisecond) },
 		}),

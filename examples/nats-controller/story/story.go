@@ -1,5 +1,5 @@
-// Package story shows the gateway controller on a NATS server, a control plane and a registry of its own: four gateways are created, and get
-// their routes, ConfigMaps and registrations. What becomes of changes by hand and of deletions is for who watches to try.
+// Package story shows the gateway controller on a NATS server, a control plane and a registry of its own: it creates four gateways, waits for
+// their routes, ConfigMaps and registrations, and prints commands to try next.
 package story
 
 import (

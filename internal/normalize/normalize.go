@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	apipath "k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apilabels "k8s.io/apimachinery/pkg/labels"
@@ -37,7 +37,7 @@ func Check(object map[string]any) error {
 	}
 	for _, name := range []string{"name", "namespace"} {
 		text, _ := metadata[name].(string)
-		if faults := apipath.IsValidPathSegmentName(text); len(faults) > 0 {
+		if faults := content.IsPathSegmentName(text); len(faults) > 0 {
 			return fmt.Errorf("metadata.%s %s", name, strings.Join(faults, ", "))
 		}
 	}
